@@ -22,9 +22,9 @@ from statecast_domains.derived_files import edge_stores_text, query_stores_text,
 from statecast_domains.directories import pipeline_files
 from statecast_domains.domain import read_domains
 from statecast_domains.pipeline_file import PipelineFile, read
-from stream_processor.pipeline.compile import read as read_pipeline
 from stream_processor.pipeline.fields import Contract
 from stream_processor.run.plan import access_of
+from stream_processor.shapes import read as read_pipeline
 from stream_processor.steps.dead_letters import DEFAULT_MAX_BYTES, HEADERS_BYTES
 
 ROOT = Path(__file__).resolve().parents[2]

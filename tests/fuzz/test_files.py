@@ -20,7 +20,7 @@ from query_service.storage import stores_file
 from statecast_domains.directories import pipeline_files
 from statecast_domains.errors import PipelineFileError
 from statecast_service.errors import ServiceError, SettingsError
-from stream_processor.pipeline import compile as pipeline_check
+from stream_processor import shapes
 from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import explain
 from ws_edge import stores as edge_stores
@@ -117,7 +117,7 @@ def test_stores_files_of_the_edge(path: Path, content: bytes) -> None:
 
 def check_pipeline(path: Path, content: bytes) -> None:
     def read(file: Path) -> object:
-        return explain(pipeline_check.read(file, CONTRACT))
+        return explain(shapes.read(file, CONTRACT))
 
     assert is_one_line(refusal(path, content, read, PipelineFileError))
 

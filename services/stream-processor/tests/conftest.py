@@ -15,7 +15,7 @@ import statecast
 from statecast.orders.v1.order_pb2 import OrderChange
 from statecast_domains.directories import pipeline_files
 from statecast_domains.pipeline_file import PipelineFile
-from stream_processor.pipeline import compile as pipeline_check
+from stream_processor import shapes
 from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import Pipeline, dead_letter_topic
 from stream_processor.run.session import start_session
@@ -52,7 +52,7 @@ def shipped(contract: Contract) -> Callable[..., Pipeline]:
     def read(name: str, /, **replaced: object) -> Pipeline:
         content = yaml.safe_load(next(PIPELINES.rglob(f"{name}.yaml")).read_text())
         content.pop("store", None)
-        return pipeline_check.check(f"{name}.yaml", PipelineFile.model_validate({**content, **replaced}), contract)
+        return shapes.check(f"{name}.yaml", PipelineFile.model_validate({**content, **replaced}), contract)
 
     return read
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from statecast.descriptors import MessageTypes
 from statecast_domains.pipeline_file import PipelineFile
-from stream_processor.pipeline import compile as pipeline_check
+from stream_processor import shapes
 from stream_processor.pipeline.fields import Contract
 from stream_processor.steps.decode import decode
 from stream_processor.steps.functions import Functions
@@ -119,7 +119,7 @@ def decoded(
     contract = Contract(messages.descriptor_set)
     source = {"topic": "readings", "message": "test.ReadingChange", "format": "debezium-json"}
     content = {"name": "readings", "source": source, "group_by": "id", "keep": "latest", "sink": {"topic": "sink"}}
-    pipeline = pipeline_check.check("readings.yaml", PipelineFile.model_validate(content), contract)
+    pipeline = shapes.check("readings.yaml", PipelineFile.model_validate(content), contract)
 
     def read(form: Callable[[dict[str, Any]], dict[str, Any]]) -> list[Row]:
         values = [json.dumps(form(each)).encode() for each in changes]

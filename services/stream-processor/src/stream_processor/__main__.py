@@ -24,16 +24,16 @@ from statecast_service.errors import ServiceError
 from statecast_service.health import HealthServer
 from statecast_service.logs import configure_logs
 from statecast_service.settings import load_settings
+from stream_processor import shapes
 from stream_processor.errors import BrokerLostError, ConfigurationError
 from stream_processor.metrics import Metrics, Readiness
-from stream_processor.pipeline import compile as pipeline_check
 from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import Pipeline, explain
 from stream_processor.run.plan import check_together
 from stream_processor.run.status_line import open_status_line
 from stream_processor.settings import Settings
 
-# Spark takes seconds to import, and `check` must not wait for it: so each command imports what it needs of it.
+# Kafka's clients and Spark's sessions are of no use to `check`: so each command imports what it needs of `run`.
 
 log = structlog.get_logger()
 
@@ -63,7 +63,7 @@ def _check(files: Sequence[Path], contract: Contract) -> int:
     sound: list[Pipeline] = []
     for file in files:
         try:
-            pipeline = pipeline_check.read(file, contract)
+            pipeline = shapes.read(file, contract)
             check_together([*sound, pipeline])
             _check_beside(file, pipeline)
         except DomainFileError as error:
@@ -84,7 +84,7 @@ def _check_beside(file: Path, pipeline: Pipeline) -> None:
 
 def _read_all(files: Sequence[Path], contract: Contract) -> list[Pipeline]:
     """Returns the pipelines of all files. Raises DomainFileError for the first that is wrong."""
-    pipelines = [pipeline_check.read(file, contract) for file in files]
+    pipelines = [shapes.read(file, contract) for file in files]
     check_together(pipelines)
     return pipelines
 

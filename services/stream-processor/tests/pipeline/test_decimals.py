@@ -8,8 +8,8 @@ import pytest
 from statecast.descriptors import MessageTypes
 from statecast_domains.errors import PipelineFileError
 from statecast_domains.pipeline_file import PipelineFile
+from stream_processor import shapes
 from stream_processor.errors import ConfigurationError, ContractError
-from stream_processor.pipeline import compile as pipeline_check
 from stream_processor.pipeline.decimals import Decimal, decimal_of
 from stream_processor.pipeline.fields import Contract, Scope, scope_of
 from stream_processor.pipeline.pipeline import Pipeline
@@ -40,7 +40,7 @@ def check(contract: Contract) -> Callable[..., Pipeline]:
             "keep": {"aggregate": {"sales": "count(*)"}},
             "sink": {"topic": "turnover", "message": sales.TURNOVER},
         }
-        return pipeline_check.check("t.yaml", PipelineFile.model_validate({**content, **replaced}), contract)
+        return shapes.check("t.yaml", PipelineFile.model_validate({**content, **replaced}), contract)
 
     return checked
 

@@ -9,8 +9,8 @@ import yaml
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
+from stream_processor import shapes
 from stream_processor.metrics import Metrics
-from stream_processor.pipeline import compile as pipeline_check
 from stream_processor.pipeline.fields import Contract
 from stream_processor.run.additions import Additions, PipelineDirectories
 from stream_processor.run.admission import RefusedFiles
@@ -72,7 +72,7 @@ class Run:
         self.directory = root / "pipelines"
         self.directory.mkdir()
         first = self.copy("orders-by-key")
-        pipelines = [pipeline_check.read(first, contract)]
+        pipelines = [shapes.read(first, contract)]
         plans = plan(pipelines, dict.fromkeys(topics_of(pipelines), 4))
         self.registry = CollectorRegistry()
         self.topics, self.metrics, self.settings = FakeTopics(), Metrics(self.registry), Settings()

@@ -7,8 +7,8 @@ import pytest
 
 from statecast.descriptors import MessageTypes
 from statecast_domains.pipeline_file import PipelineFile
+from stream_processor import shapes
 from stream_processor.errors import PipelineChangedError
-from stream_processor.pipeline import compile as pipeline_check
 from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run import checkpoints as module
@@ -87,7 +87,7 @@ def sales_by_price(directory: Path, digits: str) -> Pipeline:
         "sink": {"topic": "orders-by-key"},
     }
     contract = Contract(MessageTypes.read(directory).descriptor_set)
-    return pipeline_check.check("orders-by-key.yaml", PipelineFile.model_validate(content), contract)
+    return shapes.check("orders-by-key.yaml", PipelineFile.model_validate(content), contract)
 
 
 @pytest.mark.parametrize("digits", ["", "precision: 9, scale: 2", "precision: 8, scale: 3"])
@@ -115,7 +115,7 @@ def pieces_by_shop(directory: Path, declared: str) -> Pipeline:
         "sink": {"topic": "orders-by-key", "message": sales.TURNOVER},
     }
     contract = Contract(MessageTypes.read(directory).descriptor_set)
-    return pipeline_check.check("orders-by-key.yaml", PipelineFile.model_validate(content), contract)
+    return shapes.check("orders-by-key.yaml", PipelineFile.model_validate(content), contract)
 
 
 def test_a_state_that_has_not_counted_the_values_of_a_sum_is_refused(tmp_path: Path) -> None:

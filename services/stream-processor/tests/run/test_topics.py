@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from statecast_service.kafka import KafkaSettings
 from stream_processor.errors import ConfigurationError
-from stream_processor.pipeline.pipeline import Pipeline, TableJoinPipeline
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run import topics as module
 from stream_processor.run.topics import (
     Topics,
@@ -20,6 +20,7 @@ from stream_processor.run.topics import (
     wait_while_missing,
     with_record_limits,
 )
+from stream_processor.shapes.table_join import TableJoinPipeline
 from testkit.stream_processor.fakes import FakeTopics
 from testkit.stream_processor.process import Processor, wait_until
 from testkit.topics import create_topic

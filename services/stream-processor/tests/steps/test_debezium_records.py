@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from statecast.descriptors import MessageTypes
 from statecast_domains.pipeline_file import PipelineFile
-from stream_processor.pipeline import compile as pipeline_check
+from stream_processor import shapes
 from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.decode import decode
@@ -102,7 +102,7 @@ def pipeline_of(known: Contract) -> Callable[[str], Pipeline]:
     def checked(name: str) -> Pipeline:
         source = {"topic": "rows", "message": f"test.{name}Change", "format": "debezium-json"}
         content = {"name": "rows", "source": source, "group_by": "id", "keep": "latest", "sink": {"topic": "sink"}}
-        return pipeline_check.check("rows.yaml", PipelineFile.model_validate(content), known)
+        return shapes.check("rows.yaml", PipelineFile.model_validate(content), known)
 
     return checked
 

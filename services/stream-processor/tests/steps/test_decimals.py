@@ -13,7 +13,7 @@ from statecast.descriptors import MessageTypes
 from statecast.state.v1.state_pb2 import StateRecord
 from statecast_domains.errors import PipelineFileError
 from statecast_domains.pipeline_file import PipelineFile
-from stream_processor.pipeline import compile as pipeline_check
+from stream_processor import shapes
 from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.decode import decode
@@ -55,7 +55,7 @@ def pipeline(contract: Contract) -> Callable[..., Pipeline]:
             "sink": {"topic": "kept"},
             **content,
         }
-        return pipeline_check.check("sales.yaml", PipelineFile.model_validate(whole), contract)
+        return shapes.check("sales.yaml", PipelineFile.model_validate(whole), contract)
 
     return make
 

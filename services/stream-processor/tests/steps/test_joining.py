@@ -12,7 +12,7 @@ from statecast.sales.v1.invoice_with_store_pb2 import InvoiceWithStore
 from statecast.sales.v1.store_pb2 import Store
 from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.pipeline.fields import Contract
-from stream_processor.pipeline.pipeline import Pipeline, RowPipeline
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.projection import join, project
 from testkit.stream_processor.changes import invoice, invoice_change
@@ -68,7 +68,6 @@ def joined(
     """The store that an invoice of store-1 is joined with now."""
     definition = {"topic": table.topic, "message": "statecast.sales.v1.Store", "key": "store_id", "as": "store"}
     pipeline = shipped("invoices-with-store", joins=[definition])
-    assert isinstance(pipeline, RowPipeline)
     functions = Functions(spark, contract, {"bootstrap.servers": kafka})
     change = functions.decode_change(F.col("value"), pipeline.change.full_name).getField("row")
     changes = records(invoice_change(None, invoice()).SerializeToString()).select(

@@ -13,7 +13,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.pipeline.pipeline import Pipeline, source_topics_of
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.outcomes import counted, observed
@@ -111,7 +111,7 @@ class MicroBatches:
     def _sources(self) -> list[DataFrame]:
         """Returns all that was added, or for a table join the records of each topic."""
         reader = self._spark.readStream.schema(KAFKA_COLUMNS).option("maxFilesPerTrigger", 1)
-        topics = source_topics_of(self._pipeline)
+        topics = self._pipeline.source_topics
         sources = [reader.json(str(self._source)) for _ in topics]
         if len(topics) == 1:
             return sources

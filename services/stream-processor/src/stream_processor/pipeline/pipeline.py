@@ -1,23 +1,32 @@
-"""Describes a pipeline by the contract and in lines for people: a class per shape, with resolved names."""
+"""Describes a pipeline by the contract: the names of its file, resolved, and what each shape must know to do."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self, get_args
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from typing_extensions import override
 
 from statecast_domains.pipeline_file import PipelineFile
-from statecast_domains.source_sections import JoinType, RowValues
+from statecast_domains.source_sections import RowValues
 from statecast_domains.values import EARLIEST, human
+from stream_processor.pipeline.decimals import decimal_of
 from stream_processor.pipeline.fields import FieldPath, KeyPaths
+
+if TYPE_CHECKING:  # a file is checked without Spark
+    from pyspark.sql import Column, DataFrame
+
+    from stream_processor.pipeline.compile import Compilation
+    from stream_processor.steps.functions import Functions
 
 AggregateFunction = Literal["count", "sum", "avg", "min", "max", "collect_set"]
 AGGREGATE_FUNCTIONS: tuple[AggregateFunction, ...] = get_args(AggregateFunction)
 TRUNCATED = "_truncated"
-MAX_SET, MAX_MAX_SET = 1_000, 10_000
-"""Bounds the values of a set: the default, and the most that a file may ask for."""
 WINDOW_FIELDS = ("window_start", "window_end")
+Line = tuple[str, str]
+"""A line of what a pipeline does, for people: the name of the step, and what it does."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,11 @@ class Aggregate:
     def truncated(self) -> str:
         return f"{self.field.name}{TRUNCATED}"
 
+    @property
+    def may_be_null(self) -> bool:
+        """Whether it is a sum with a field that tells null from 0: an optional one, or a decimal (empty if null)."""
+        return self.function == "sum" and (self.field.has_presence or decimal_of(self.field) is not None)
+
     def __str__(self) -> str:
         limit = f", {self.limit}" if self.limit else ""
         return f"{self.function}({self.argument or '*'}{limit})"
@@ -65,34 +79,147 @@ class Window:
     keep: timedelta | None = None
 
 
+class RowKey(NamedTuple):
+    """The key of a row on its topic: its `name` and `paths` in the file, and the `columns` of all parts beside it.
+
+    `mismatch` is the problem of a table's record with another key than the one at `paths`.
+    """
+
+    name: str
+    paths: KeyPaths
+    columns: tuple[str, ...]
+    mismatch: str
+
+
 @dataclass(frozen=True, kw_only=True)
-class PipelineBase:
-    """Holds the parts that pipelines of all shapes have.
+class Pipeline(ABC):
+    """A pipeline of one shape; each module of `stream_processor.shapes` has a class of them.
+
+    A shape is all that depends on what a pipeline keeps. It says
+
+    - what it checks of its file, in `compiled`, and what it does, for people, in `state` and `own_lines`
+    - which keys a row needs: `row_key`, `key_problem` and `checked`
+    - how the records of its topic are made of changes: `records`
+    - what its checkpoint rests on: `shuffles_of_changes`, `counts` and `meaning`
 
     `row` is the message of a row before and after a `change`, and both are that of a table's rows; `sink` is the
-    message that is written. The `section` of the file names the source. The sink's topic takes payloads, and the
-    dead-letter topic records, of at most so many bytes; None until Kafka was asked. Rows of a topic of changes are
-    exchanged between tasks `shuffles_of_changes` times on the way to the sink. Events with the same values at
-    `deduplicate` are one, and `time` tells which is the newest, if the file names them.
+    message that is written. The `section` of the file names the source. Rows stand in the groups of the values at
+    `group`; `primary_key` tells rows apart, and is None where the file does not say how. Each element at `explode`
+    gives a record, if it is there. Events with the same values at `deduplicate` are one, and `time` tells which is the
+    newest, if the file names them. The sink's topic takes payloads, and the dead-letter topic records, of at most so
+    many bytes; None until Kafka was asked.
     """
 
     shuffles_of_changes: ClassVar[int]
+    """How often rows of a topic of changes are exchanged between tasks; 0 if no state knows them."""
+    keeps_rows: ClassVar[bool] = True
+    """Whether the sink is a keyed topic of StateRecords, and no plain topic of messages."""
 
     file: str
     definition: PipelineFile
     change: Descriptor
     row: Descriptor
     sink: Descriptor
+    group: KeyPaths
+    primary_key: KeyPaths | None = None
+    joins: tuple[Join, ...] = ()
+    explode: FieldPath | None = None
     section: str = "source"
     deduplicate: KeyPaths | None = None
     time: FieldPath | None = None
     max_payload_bytes: int | None = None
     max_dead_letter_bytes: int | None = None
 
+    @classmethod
+    @abstractmethod
+    def compiled(cls, names: "Compilation") -> Self:
+        """Returns the pipeline of a file. Raises PipelineFileError for what the shape cannot be made of."""
+
+    @property
+    @abstractmethod
+    def counts(self) -> bool:
+        """Whether the sequences of the topic's records are counts, in the life of the checkpoint."""
+
+    @abstractmethod
+    def state(self) -> Iterator[Line]:
+        """Yields lines about what is remembered and kept."""
+
+    @abstractmethod
+    def key_problem(self, name: str, row: "Column") -> "Column":
+        """Why the row (called `name` in the reason) cannot have keys; null when it can, or when there is no row.
+
+        A row before the change that lacks a part of its key needs none.
+        """
+
+    @abstractmethod
+    def records(self, read: Sequence["DataFrame"], partitions: int, epoch: int, functions: "Functions") -> "DataFrame":
+        """Returns the `key`, `value` and LETTER of the records that are written, of a keyed topic with more columns.
+
+        `read` has the sound changes and the letters of each of the `readers`, of events those that count. The topic has
+        so many `partitions`; `epoch` is the checkpoint's. Raises PipelineFileError for SQL that Spark cannot compute.
+        """
+
+    @property
+    def row_key(self) -> RowKey | None:
+        """The key that tells rows apart on the topic; None where rows do not stand on it."""
+        return None
+
+    @property
+    def payload_rows(self) -> int:
+        """How many rows' bytes a record has at most; 0 if its size does not follow from a row's."""
+        return 1
+
+    def checked(self, changes: "DataFrame") -> "DataFrame":
+        """Sets `problem` of checked changes where only this shape has one."""
+        return changes
+
+    def passes(self, is_grouped: "Column") -> "Column":
+        """Whether a change that no state knows counts; `is_grouped` says if the row after it is in a group."""
+        return is_grouped
+
+    def own_lines(self) -> Iterator[Line]:
+        """Yields lines about what is done to a row before `select`."""
+        yield from ()
+
+    @property
+    def written_under(self) -> tuple[str, ...]:
+        """The parts of the records' keys, for people."""
+        return (str(self.group),)
+
+    def key_decimals(self) -> dict[str, object]:
+        """Returns how keys write decimals, by path: an option of the fields says it, and no file."""
+        paths = (*(self.primary_key.paths if self.primary_key else ()), *self.group.paths)
+        return {str(path): path.decimal.scale for path in paths if path.decimal}
+
+    def meaning(self) -> dict[str, object]:
+        """Returns what the contract, and no file, says about the content of the state."""
+        decimals = self.key_decimals()
+        return {"decimals in keys": decimals} if decimals else {}
+
+    def limited(self, payload_bytes: int, letter_bytes: Mapping[str, int]) -> Self:
+        """Returns the pipeline with the bounds of its records: of a payload, and by topic of dead letters."""
+        own = letter_bytes[dead_letter_topic(self.source_topic)]
+        return replace(self, max_payload_bytes=payload_bytes, max_dead_letter_bytes=own)
+
+    @property
+    def readers(self) -> tuple["Pipeline", ...]:
+        """The pipeline as the reader of each of its source topics."""
+        return (self,)
+
+    @property
+    def source_topics(self) -> tuple[str, ...]:
+        """The topics of which the pipeline takes up each record; the tables of `joins` are none of them."""
+        return tuple(each.source_topic for each in self.readers)
+
     @property
     def name(self) -> str:
         """Unique among the pipelines that run together."""
         return self.definition.name
+
+    @property
+    def select(self) -> Mapping[str, str]:
+        """By field of the sink's message, the SQL that fills it; empty where rows are written as they are."""
+        return self.definition.select or {}
 
     @property
     def keyed_by_record(self) -> bool:
@@ -109,6 +236,11 @@ class PipelineBase:
     def events(self) -> bool:
         """Whether each record is a row of its own, which never changes."""
         return self.definition.source.events
+
+    @property
+    def knows_rows(self) -> bool:
+        """Whether a state knows the last change of each row."""
+        return self.shuffles_of_changes > 0 and not self.events
 
     @property
     def shuffles(self) -> int:
@@ -135,116 +267,43 @@ class PipelineBase:
     def sink_topic(self) -> str:
         return self.definition.sink.topic
 
-
-@dataclass(frozen=True, kw_only=True)
-class RowPipeline(PipelineBase):
-    """A pipeline that writes rows, or the message that its file selects of a row and of the joined rows."""
-
-    joins: tuple[Join, ...] = ()
-
-    @property
-    def select(self) -> Mapping[str, str]:
-        """By field of the sink's message, the SQL that fills it; empty where rows are written as they are."""
-        return self.definition.select or {}
+    def remembered(self, what: str) -> Line:
+        """Returns the line about what is remembered of each row."""
+        of_record = "key of the table's records" if self.table else "key of the connector's records"
+        key = of_record if self.table or self.keyed_by_record else str(self.primary_key)
+        return "remember", f"per {key}: {what}; for {human(self.definition.forget_deleted)} after it is gone"
 
 
 @dataclass(frozen=True, kw_only=True)
-class LatestPipeline(RowPipeline):
-    """Keeps the newest row of each key."""
-
-    shuffles_of_changes = 1
-    primary_key: KeyPaths
-
-    @property
-    def group(self) -> KeyPaths:
-        """The key of the topic's records, which is the row's own."""
-        return self.primary_key
-
-
-@dataclass(frozen=True, kw_only=True)
-class JoinSide(LatestPipeline):
-    """A table of a join, as a pipeline that reads it alone: its records have the keys at `primary_key`."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableJoinPipeline(LatestPipeline):
-    """Keeps a row per key of two tables, made of the rows that they have under it; the source's side is the first."""
-
-    sides: tuple[JoinSide, JoinSide]
-    joined_as: str
-    join_type: JoinType
-
-
-@dataclass(frozen=True, kw_only=True)
-class MembersPipeline(RowPipeline):
-    """Keeps the rows of each group, by their `sort` value."""
-
-    shuffles_of_changes = 1
-    group: KeyPaths
-    primary_key: KeyPaths
-    member: KeyPaths
-    sort: FieldPath
-
-
-@dataclass(frozen=True, kw_only=True)
-class AggregatePipeline(PipelineBase):
-    """Keeps one message per group, and window if there are any; the group stands in its `group_fields`, one per path.
+class SummingPipeline(Pipeline):
+    """A pipeline that adds up the contributions of rows to their groups, as `numbers_key` of the file says.
 
     Without a `primary_key` rows are told apart by the connector's record key alone.
     """
 
     shuffles_of_changes = 2
-    numbers_key = "keep.aggregate"
-    group: KeyPaths
-    primary_key: KeyPaths | None
+    numbers_key: ClassVar[str]
+
     aggregates: tuple[Aggregate, ...]
-    group_fields: tuple[FieldDescriptor, ...]
     window: Window | None = None
 
+    @override
+    def state(self) -> Iterator[Line]:
+        if not self.events:
+            yield self.remembered("what the row adds to its groups")
+        if (window := self.window) is not None:
+            every = "" if window.hop == window.size else f" every {human(window.hop)}"
+            until = "" if window.keep is None else f", deleted {human(window.keep)} after it"
+            final = f"final {human(window.lateness)} after its end"
+            yield "window", f"{human(window.size)}{every} by {window.time}; {final}{until}"
+        for each in self.aggregates:
+            yield "keep", f"per group: {each.field.name} = {each}"
 
-@dataclass(frozen=True, kw_only=True)
-class RoutePipeline(RowPipeline):
-    """Keeps nothing: passes on rows of these `operations` (names of statecast.change.v1.Operation)."""
-
-    shuffles_of_changes = 0
-    group: KeyPaths
-    operations: tuple[str, ...]
-    explode: FieldPath | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class TotalsPipeline(RowPipeline):
-    """A route with records that carry the sums of their group so far: the `aggregates`.
-
-    Without a `primary_key` rows are told apart by the connector's record key alone.
-    """
-
-    shuffles_of_changes = 2
-    numbers_key = "keep.route.totals"
-    window = None
-    group: KeyPaths
-    primary_key: KeyPaths | None
-    operations: tuple[str, ...]
-    aggregates: tuple[Aggregate, ...]
-
-
-KeyPipeline: TypeAlias = LatestPipeline | MembersPipeline
-"""Writes a row under each of its keys."""
-SummingPipeline: TypeAlias = AggregatePipeline | TotalsPipeline
-"""Adds up the contributions of rows to their groups; `numbers_key` of the file says how."""
-StatefulPipeline: TypeAlias = KeyPipeline | SummingPipeline
-"""Remembers the keys or contributions of each row."""
-Pipeline: TypeAlias = StatefulPipeline | RoutePipeline
-
-
-def inputs_of(pipeline: Pipeline) -> tuple[Pipeline, ...]:
-    """The pipeline as the reader of each of its source topics."""
-    return pipeline.sides if isinstance(pipeline, TableJoinPipeline) else (pipeline,)
-
-
-def source_topics_of(pipeline: Pipeline) -> tuple[str, ...]:
-    """The topics of which the pipeline takes up each record; the tables of `joins` are none of them."""
-    return tuple(each.source_topic for each in inputs_of(pipeline))
+    @override
+    def meaning(self) -> dict[str, object]:
+        """Names also the sums for which the state counts values that are not null: the type of their field says it."""
+        counted = [each.field.name for each in self.aggregates if each.may_be_null]
+        return super().meaning() | ({"sums that may be null": counted} if counted else {})
 
 
 def dead_letter_topic(source_topic: str) -> str:
@@ -256,38 +315,34 @@ def explain(pipeline: Pipeline) -> list[str]:
     """A headline, and a line per step: reading, the row, the state, writing."""
     return [
         f"{pipeline.name}: {pipeline.definition.keep.shape}, from {pipeline.file}",
-        *(f"  {name:<12}{text}" for name, text in _steps(pipeline)),
+        *(f"  {name:<12}{text}" for name, text in _lines(pipeline)),
     ]
 
 
-def _steps(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
+def _lines(pipeline: Pipeline) -> Iterator[Line]:
     definition, trigger = pipeline.definition, pipeline.definition.trigger
     yield from _reads(pipeline)
-    if isinstance(pipeline, TableJoinPipeline):
-        _, other = pipeline.sides
-        yield "join", f"{other.source_topic} as {pipeline.joined_as}, by the records' keys: {pipeline.join_type}"
-    if isinstance(pipeline, RowPipeline):
-        for join in pipeline.joins:
-            yield "join", f"{join.topic} as {join.name}, by {join.key}: {join.message.full_name}, followed as a table"
-        if isinstance(pipeline, RoutePipeline) and pipeline.explode is not None:
-            yield "explode", f"{pipeline.explode}: a record per element"
-        for name, sql in pipeline.select.items():
-            yield "select", f"{name} = {sql}"
-    yield from _state(pipeline)
+    for join in pipeline.joins:
+        yield "join", f"{join.topic} as {join.name}, by {join.key}: {join.message.full_name}, followed as a table"
+    yield from pipeline.own_lines()
+    for name, sql in pipeline.select.items():
+        yield "select", f"{name} = {sql}"
+    yield from pipeline.state()
     placed = "" if definition.sink.partition_by is None else f", in the partition by {definition.sink.partition_by}"
-    yield "write", f"{pipeline.sink_topic}: {pipeline.sink.full_name} under {_key(pipeline)}{placed}"
+    key = " + ".join(pipeline.written_under)
+    yield "write", f"{pipeline.sink_topic}: {pipeline.sink.full_name} under {key}{placed}"
     limit = definition.dead_letters.limit
-    for topic in map(dead_letter_topic, source_topics_of(pipeline)):
+    for topic in map(dead_letter_topic, pipeline.source_topics):
         yield "set aside", f"{topic}: what cannot be used; {limit} at most"
     realtime = f"realtime, a checkpoint every {human(trigger.checkpoint)}"
     batches = f"micro-batch, a batch every {human(trigger.interval)}, of {trigger.max_records} records at most"
     yield "run", realtime if trigger.mode == "realtime" else batches
 
 
-def _reads(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
+def _reads(pipeline: Pipeline) -> Iterator[Line]:
     definition, source = pipeline.definition, pipeline.definition.source
     since = "" if source.starting_offsets == EARLIEST else f", from {source.starting_offsets} on"
-    for each in inputs_of(pipeline):
+    for each in pipeline.readers:
         read = each.definition.source
         form = read.format if read.row_values is None else f"{read.format} of {read.row_values} values"
         yield "read", f"{read.topic}: {read.message} as {form}{since}"
@@ -297,55 +352,3 @@ def _reads(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
         yield "where", definition.where
     if (same := source.deduplicate) is not None:
         yield "deduplicate", f"by {pipeline.deduplicate}, within {human(same.within)}"
-
-
-def _key(pipeline: Pipeline) -> str:
-    parts = [str(pipeline.group)]
-    if isinstance(pipeline, MembersPipeline):
-        parts += [str(pipeline.sort), str(pipeline.member)]
-    elif isinstance(pipeline, AggregatePipeline) and pipeline.window is not None:
-        parts += WINDOW_FIELDS
-    return " + ".join(parts)
-
-
-def _state(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
-    if isinstance(pipeline, RoutePipeline):
-        rows = "events" if pipeline.events else "rows of these changes"
-        of = "" if pipeline.events else f": {_operations(pipeline)}"
-        yield "keep", f"nothing; {rows} are passed on, at least once{of}"
-        return
-    sums = isinstance(pipeline, AggregatePipeline | TotalsPipeline)
-    if pipeline.events:
-        if not sums:
-            yield "remember", f"per key: the newest event, by {pipeline.time or 'the time of its record'}"
-        yield from _numbers(pipeline)
-        return
-    what = "what the row adds to its groups" if sums else "the keys that the row stands under"
-    forget = human(pipeline.definition.forget_deleted)
-    if isinstance(pipeline, TableJoinPipeline):
-        yield "remember", f"per key of both tables' records: the rows of both; for {forget} after both are gone"
-        return
-    of_record = "key of the table's records" if pipeline.table else "key of the connector's records"
-    key = of_record if pipeline.table or pipeline.keyed_by_record else str(pipeline.primary_key)
-    yield "remember", f"per {key}: {what}; for {forget} after it is gone"
-    yield from _numbers(pipeline)
-
-
-def _numbers(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
-    if not isinstance(pipeline, AggregatePipeline | TotalsPipeline):
-        return
-    if (window := pipeline.window) is not None:
-        every = "" if window.hop == window.size else f" every {human(window.hop)}"
-        until = "" if window.keep is None else f", deleted {human(window.keep)} after it"
-        final = f"final {human(window.lateness)} after its end"
-        yield "window", f"{human(window.size)}{every} by {window.time}; {final}{until}"
-    for each in pipeline.aggregates:
-        yield "keep", f"per group: {each.field.name} = {each}"
-    if isinstance(pipeline, TotalsPipeline):
-        text = "are passed on with what their group has then, at least once"
-        of = "events" if pipeline.events else "rows of these changes"
-        yield "pass on", f"{of} {text}" + ("" if pipeline.events else f": {_operations(pipeline)}")
-
-
-def _operations(pipeline: RoutePipeline | TotalsPipeline) -> str:
-    return ", ".join(name.removeprefix("OPERATION_").lower() for name in pipeline.operations)

@@ -16,9 +16,9 @@ from statecast_domains.directories import pipeline_files
 from statecast_domains.errors import DomainFileError
 from statecast_service.errors import ServiceError
 from statecast_service.watched_files import Settled, content_of, state_of
+from stream_processor import shapes
 from stream_processor.errors import CheckpointsUnusableError, TooFewSlotsError, TopicsMissingError
 from stream_processor.metrics import Metrics
-from stream_processor.pipeline import compile as pipeline_check
 from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run.admission import RefusedFiles
@@ -126,7 +126,7 @@ class Additions:
     def _fit_together(self, files: Sequence[Path]) -> bool:
         """Whether the pipelines of all these files fit each other and the others that run."""
         try:
-            pipelines = [pipeline_check.read(file, self._current_contract()) for file in files]
+            pipelines = [shapes.read(file, self._current_contract()) for file in files]
             check_together([*(each for each in self.pipelines if Path(each.file) not in files), *pipelines])
         except ServiceError:  # each file is checked alone then, and tells its reason
             return False
@@ -138,7 +138,7 @@ class Additions:
         return self._contract
 
     def _take(self, file: Path, fits: bool) -> list[QueryPlan]:
-        pipeline = pipeline_check.read(file, self._current_contract())
+        pipeline = shapes.read(file, self._current_contract())
         before = next((each for each in self.pipelines if Path(each.file) == file), None)
         is_same = before is not None and before.definition == pipeline.definition
         if is_same and pipeline.name not in self.starts.stopped:  # a file that is written anew starts what is stopped

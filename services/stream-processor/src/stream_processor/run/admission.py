@@ -7,9 +7,9 @@ from pathlib import Path
 import structlog
 
 from statecast_service.errors import ServiceError
+from stream_processor import shapes
 from stream_processor.errors import ConfigurationError
 from stream_processor.metrics import Metrics
-from stream_processor.pipeline import compile as pipeline_check
 from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run.plan import check_together
@@ -59,7 +59,7 @@ def sound_pipelines(files: Sequence[Path], contract: Contract, refused: RefusedF
     sound: list[Pipeline] = []
     for file in files:
         with refused.refusing(file):
-            pipeline = pipeline_check.read(file, contract)
+            pipeline = shapes.read(file, contract)
             check_together([*sound, pipeline])
             sound.append(pipeline)
     return sound

@@ -21,17 +21,8 @@ from typing_extensions import override
 from statecast_domains.values import EARLIEST
 from statecast_service.errors import SettingsError
 from stream_processor.errors import CheckpointsTakenError, CheckpointsUnusableError, PipelineChangedError
-from stream_processor.pipeline.pipeline import (
-    AggregatePipeline,
-    LatestPipeline,
-    MembersPipeline,
-    Pipeline,
-    RoutePipeline,
-    TotalsPipeline,
-)
 from stream_processor.run.plan import GROWN, QueryPlan
 from stream_processor.spark_internals import JVM_ERRORS, CheckpointFiles, jvm_reason
-from stream_processor.steps.contributions import may_be_null
 
 log = structlog.get_logger()
 
@@ -295,33 +286,5 @@ def _meaning(plan: QueryPlan) -> dict[str, object]:
         "parallelism": plan.parallelism if plan.shuffles else None,
         "state": STATE_VERSION,
         **({PARTITIONS: plan.source_partitions} if plan.by_offset else {}),
-        **_decimals_in_keys(plan.pipeline),
-        **_sums_of_values(plan.pipeline),
+        **plan.pipeline.meaning(),
     }
-
-
-def _sums_of_values(pipeline: Pipeline) -> dict[str, object]:
-    """Returns the sums for which the state also counts values that are not null.
-
-    The type of their field says it, and no file does.
-    """
-    if not isinstance(pipeline, AggregatePipeline | TotalsPipeline):
-        return {}
-    counted = [each.field.name for each in pipeline.aggregates if may_be_null(each)]
-    return {"sums that may be null": counted} if counted else {}
-
-
-def _decimals_in_keys(pipeline: Pipeline) -> dict[str, object]:
-    """How keys write decimals, by path: an option of the fields says it, and no file."""
-    if isinstance(pipeline, RoutePipeline):
-        return {}
-    paths = [*(pipeline.primary_key.paths if pipeline.primary_key else ())]
-    sorts = []
-    if not isinstance(pipeline, LatestPipeline):
-        paths += pipeline.group.paths
-    if isinstance(pipeline, MembersPipeline):
-        paths += pipeline.member.paths
-        sorts.append(pipeline.sort)
-    written: dict[str, object] = {str(path): path.decimal.scale for path in paths if path.decimal}
-    written |= {f"{path} (sort)": [path.decimal.width, path.decimal.scale] for path in sorts if path.decimal}
-    return {"decimals in keys": written} if written else {}

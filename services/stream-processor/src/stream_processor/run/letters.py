@@ -9,7 +9,7 @@ from confluent_kafka import KafkaException
 
 from statecast_service.kafka import KafkaSettings
 from stream_processor.metrics import Metrics
-from stream_processor.pipeline.pipeline import Pipeline, dead_letter_topic, source_topics_of
+from stream_processor.pipeline.pipeline import Pipeline, dead_letter_topic
 from stream_processor.run.checkpoints import Checkpoints
 from stream_processor.run.topics import read_records
 from stream_processor.steps.dead_letters import OFFSET, PARTITION, PIPELINES, REASON, TOPIC, TRUNCATED
@@ -154,13 +154,13 @@ class DeadLetterLimits:
 
     def add(self, pipeline: Pipeline) -> None:
         """Counts the letters of one more pipeline: their topics are read from where the count began."""
-        for topic in map(dead_letter_topic, source_topics_of(pipeline)):
+        for topic in map(dead_letter_topic, pipeline.source_topics):
             self.by_topic.setdefault(topic, {})[pipeline.name] = pipeline.definition.dead_letters.limit
             self._letters.pop(topic, None)
 
     def remove(self, pipeline: Pipeline) -> None:
         """Counts the letters of the pipeline no more."""
-        for topic in map(dead_letter_topic, source_topics_of(pipeline)):
+        for topic in map(dead_letter_topic, pipeline.source_topics):
             self.by_topic[topic].pop(pipeline.name)
             self._letters.pop(topic, None)
 

@@ -10,19 +10,7 @@ from statecast_domains.errors import PipelineFileError
 from statecast_domains.sections import TriggerSection
 from statecast_domains.source_sections import SourceSection
 from stream_processor.errors import TooFewSlotsError
-from stream_processor.pipeline.pipeline import (
-    AggregatePipeline,
-    LatestPipeline,
-    MembersPipeline,
-    Pipeline,
-    RoutePipeline,
-    RowPipeline,
-    TableJoinPipeline,
-    TotalsPipeline,
-    dead_letter_topic,
-    inputs_of,
-    source_topics_of,
-)
+from stream_processor.pipeline.pipeline import Pipeline, dead_letter_topic
 
 MICRO_BATCH_SLOTS = 2
 """Task slots shared by micro-batch queries that run alone; their tasks end, so that fewer slots only slow them."""
@@ -91,8 +79,7 @@ class QueryPlan:
     def counts(self) -> bool:
         """Whether its sequences are its own or offsets: their epoch begins anew with each checkpoint."""
         by_offset = self.shuffles > 0 and self.pipeline.ordered_by_offset
-        keeps_events = self.pipeline.events and isinstance(self.pipeline, LatestPipeline | MembersPipeline)
-        return by_offset or keeps_events or isinstance(self.pipeline, AggregatePipeline | TableJoinPipeline)
+        return by_offset or self.pipeline.counts
 
     @property
     def realtime(self) -> bool:
@@ -111,13 +98,12 @@ class QueryPlan:
     @property
     def joined_topics(self) -> list[str]:
         """Returns the keyed topics that are looked up as tables."""
-        joins = self.pipeline.joins if isinstance(self.pipeline, RowPipeline) else ()
-        return list(dict.fromkeys(join.topic for join in joins))
+        return list(dict.fromkeys(join.topic for join in self.pipeline.joins))
 
     @property
     def by_offset(self) -> list[str]:
         """Returns the source topics with offsets that order the rows of its state."""
-        readings = inputs_of(self.pipeline) if self.shuffles else ()
+        readings = self.pipeline.readers if self.shuffles else ()
         return [read.source_topic for read in readings if read.ordered_by_offset]
 
     def at(self, topics: Mapping[str, TopicState]) -> "QueryPlan":
@@ -139,9 +125,9 @@ class QueryPlan:
 
 def topics_of(pipelines: Sequence[Pipeline]) -> set[str]:
     """Every topic that must exist before the pipelines start."""
-    sources = {topic for pipeline in pipelines for topic in source_topics_of(pipeline)}
+    sources = {topic for pipeline in pipelines for topic in pipeline.source_topics}
     sinks = {pipeline.sink_topic for pipeline in pipelines}
-    tables = {join.topic for pipeline in pipelines if isinstance(pipeline, RowPipeline) for join in pipeline.joins}
+    tables = {join.topic for pipeline in pipelines for join in pipeline.joins}
     return sources | sinks | tables | {dead_letter_topic(topic) for topic in sources}
 
 
@@ -151,7 +137,7 @@ def access_of(pipelines: Sequence[Pipeline]) -> dict[str, set[str]]:
     access = {topic: {"Read"} for topic in topics_of(pipelines)}
     for each in pipelines:
         access[each.sink_topic] |= {"Write", "DescribeConfigs"}
-        for read in inputs_of(each):
+        for read in each.readers:
             access[dead_letter_topic(read.source_topic)] |= {"Write", "DescribeConfigs"}
             # The compaction matters of a table, of events, and of changes to a pipeline that keeps their rows.
             if read.table is not None or read.events or read.shuffles:
@@ -169,7 +155,7 @@ def check_together(pipelines: Sequence[Pipeline]) -> None:
             raise PipelineFileError(pipeline.file, "name", f"{pipeline.name} is also the name of {other}")
         if (other := sinks.setdefault(sink.topic, pipeline.file)) != pipeline.file:
             raise PipelineFileError(pipeline.file, "sink.topic", f"{sink.topic} is also written by {other}")
-    readings = [read for pipeline in pipelines for read in inputs_of(pipeline)]
+    readings = [read for pipeline in pipelines for read in pipeline.readers]
     _check_one_form(readings)
     for pipeline in pipelines:
         readers = [each for each in readings if each.source_topic == pipeline.sink_topic]
@@ -201,7 +187,7 @@ def _check_chained(writer: Pipeline, reader: Pipeline) -> None:
 
 def _misread_sink(writer: Pipeline, reader: Pipeline) -> Iterator[tuple[str, str]]:
     values = reader.definition.source.row_values
-    if isinstance(writer, RoutePipeline | TotalsPipeline):
+    if not writer.keeps_rows:
         if not reader.events:
             yield "topic", f"is a plain topic, which {writer.name} writes: it holds no table but events"
         if values != "protobuf":
@@ -224,7 +210,7 @@ def _check_no_cycle(pipelines: Sequence[Pipeline]) -> None:
         chains = [[pipeline]]
         while chains:
             chain = chains.pop()
-            for read in inputs_of(chain[0]):
+            for read in chain[0].readers:
                 before = writers.get(read.source_topic)
                 if before is pipeline:
                     names = " → ".join(each.name for each in (*chain, chain[0]))
@@ -239,7 +225,7 @@ def plan(
     """Returns the queries, by the number of partitions of each topic; `checkpoint` overrides the files' intervals."""
     plans = []
     for pipeline in pipelines:
-        sources, sink = source_topics_of(pipeline), pipeline.sink_topic
+        sources, sink = pipeline.source_topics, pipeline.sink_topic
         taken = [partitions[each] for each in sources]
         tasks = sum(min(each, pipeline.definition.parallelism) for each in taken)
         counts = sum(taken), tasks, pipeline.shuffles

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from statecast_domains.errors import PipelineFileError
 from statecast_service.kafka import KafkaSettings, connect
-from stream_processor.pipeline.pipeline import Pipeline, dead_letter_topic, inputs_of
+from stream_processor.pipeline.pipeline import Pipeline, dead_letter_topic
 from stream_processor.run.checkpoints import Checkpoints, open_checkpoints
 from stream_processor.run.letters import DeadLetter, DeadLetterLimits, Header, Place, read_dead_letters
 from stream_processor.run.session import start_session
@@ -146,7 +146,7 @@ def replay_all(pipelines: Sequence[Pipeline], settings: Settings, reason: str, d
 
     Raises KafkaException, and PipelineFileError for a table that is ordered by offset.
     """
-    readings = [read for each in pipelines for read in inputs_of(each)]
+    readings = [read for each in pipelines for read in each.readers]
     for each in readings:
         if each.ordered_by_offset:
             problem = f"is a table of {each.table} values: a letter that goes back would hide the row's newer records"

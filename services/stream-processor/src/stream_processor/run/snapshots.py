@@ -11,7 +11,6 @@ from typing import Any
 import structlog
 
 from stream_processor.errors import CheckpointsUnusableError
-from stream_processor.pipeline.pipeline import RoutePipeline
 from stream_processor.run.checkpoints import Checkpoints
 from stream_processor.run.plan import QueryPlan
 from stream_processor.steps.outcomes import READ, observed
@@ -39,7 +38,7 @@ class Snapshots:
 
         `applied` says whether the batch has changed any row.
         """
-        if isinstance(plan.pipeline, RoutePipeline):
+        if not plan.pipeline.knows_rows:
             return 0
         seen = observed(progress, f"{READ}0")
         rows, last = int(seen.get("snapshot_rows") or 0), int(seen.get("snapshot_last") or 0)

@@ -2,9 +2,9 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import structlog
 from confluent_kafka import (
@@ -30,14 +30,7 @@ from statecast_domains.row_topics import (
 from statecast_domains.values import EARLIEST, LATEST
 from statecast_service.kafka import KafkaSettings, connect, denied, reason
 from stream_processor.errors import ConfigurationError
-from stream_processor.pipeline.pipeline import (
-    Pipeline,
-    PipelineBase,
-    TableJoinPipeline,
-    dead_letter_topic,
-    inputs_of,
-    source_topics_of,
-)
+from stream_processor.pipeline.pipeline import Pipeline, dead_letter_topic
 from stream_processor.run.plan import UNSEEN, TopicState
 from stream_processor.steps.keyed_topic import BESIDE_PAYLOAD, MAX_REQUEST_BYTES, TOMBSTONE_HEADER
 
@@ -326,29 +319,14 @@ def with_record_limits(
 ) -> list[Pipeline]:
     """The pipelines, knowing how large records their topics take. Raises KafkaException, ConfigurationError."""
     topics = {each.sink_topic for each in pipelines}
-    topics |= {dead_letter_topic(topic) for each in pipelines for topic in source_topics_of(each)}
+    topics |= {dead_letter_topic(topic) for each in pipelines for topic in each.source_topics}
     sizes = {topic: min(size, MAX_REQUEST_BYTES) for topic, size in max_record_bytes(topics).items()}
     for topic, size in sizes.items():
         if size < MIN_RECORD_BYTES:
             raise ConfigurationError(
                 f"{topic} takes records of {size} bytes: set its max.message.bytes to at least {MIN_RECORD_BYTES}"
             )
-    return [_limited(each, sizes) for each in pipelines]
-
-
-LimitedPipeline = TypeVar("LimitedPipeline", bound=PipelineBase)
-
-
-def _limited(pipeline: LimitedPipeline, sizes: Mapping[str, int]) -> LimitedPipeline:
-    limited = replace(
-        pipeline,
-        max_payload_bytes=sizes[pipeline.sink_topic] - BESIDE_PAYLOAD,
-        max_dead_letter_bytes=sizes[dead_letter_topic(pipeline.source_topic)],
-    )
-    if isinstance(limited, TableJoinPipeline):
-        source, joined = limited.sides
-        return replace(limited, sides=(_limited(source, sizes), _limited(joined, sizes)))
-    return limited
+    return [each.limited(sizes[each.sink_topic] - BESIDE_PAYLOAD, sizes) for each in pipelines]
 
 
 def check_kept(pipelines: Sequence[Pipeline], config: Callable[[Iterable[str], str], dict[str, str]]) -> None:
@@ -358,7 +336,7 @@ def check_kept(pipelines: Sequence[Pipeline], config: Callable[[Iterable[str], s
     crash a query reads on from its last checkpoint: if the record of a table has been compacted away by which a row
     came into a group, of which readers know, nothing would tell them that it left. May raise KafkaException.
     """
-    readings = [read for each in pipelines for read in inputs_of(each)]
+    readings = [read for each in pipelines for read in each.readers]
     events = {each.source_topic for each in readings if each.events}
     changes = {each.source_topic for each in readings if each.table is None and each.shuffles} - events
     for topics, problem in ((changes, compacted_changes), (events, compacted_events)):

@@ -13,7 +13,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from stream_processor.errors import SparkLostError
 from stream_processor.metrics import Metrics, Readiness
-from stream_processor.pipeline.pipeline import inputs_of
 from stream_processor.run.plan import QueryPlan
 from stream_processor.run.snapshots import Snapshots
 from stream_processor.spark_internals import JVM_LOST
@@ -181,7 +180,7 @@ class WatchedQuery:
         for outcome, records in outcomes.items():
             self.metrics.records.labels(self.plan.name, outcome).inc(records)
         if backwards := outcomes[NEWER]:
-            by_offset = any(each.ordered_by_offset for each in inputs_of(self.plan.pipeline))
+            by_offset = any(each.ordered_by_offset for each in self.plan.pipeline.readers)
             reason = f"{BACKWARDS}: {TWO_PARTITIONS if by_offset else ANOTHER_LOG} (docs/runbook.md)"
             log.warning(reason, pipeline=self.plan.name, records=backwards)
         again = self.snapshots.rows_read_again(self.plan, progress, outcomes["applied"] > 0)

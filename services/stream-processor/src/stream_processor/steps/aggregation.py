@@ -1,4 +1,4 @@
-"""Keeps one message per group: the difference that a change makes, and the sums of differences."""
+"""Adds up groups: the difference that a change makes to each, and the values that the sums of differences have."""
 
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -6,27 +6,18 @@ from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
-from pyspark.sql.types import DataType, DecimalType, LongType
+from pyspark.sql.types import DecimalType, LongType
 
-from stream_processor.pipeline.pipeline import (
-    WINDOW_FIELDS,
-    AggregatePipeline,
-    SummingPipeline,
-)
-from stream_processor.steps.contributions import Part, may_be_null, parts_of, set_types
+from stream_processor.pipeline.pipeline import SummingPipeline
+from stream_processor.steps.contributions import Part, parts_of
 from stream_processor.steps.dead_letters import LETTER, explode_groups
-from stream_processor.steps.functions import Functions, filled, row_type
-from stream_processor.steps.keyed_topic import encode_record
-from stream_processor.steps.outcomes import WITHHELD, observe_withheld
-from stream_processor.steps.record_keys import NUL, values_of
-from stream_processor.steps.windows import still_open, sums_until_end
+from stream_processor.steps.functions import row_type
+from stream_processor.steps.windows import still_open
 
-DEFAULT_SET_BYTES = 256 * 1024
-"""Most bytes of a set's values, where nothing tells how large the sink's records may be."""
 _MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
 
 
-def differences(known: DataFrame, pipeline: AggregatePipeline) -> DataFrame:
+def differences(known: DataFrame, pipeline: SummingPipeline) -> DataFrame:
     """Returns a line per group to which a change makes a difference.
 
     Its columns are `key`, `rows`, the parts, `ticks`, and the position of the change.
@@ -135,61 +126,6 @@ def _of(contributions: Column, key: Column) -> Column:
     return F.get(F.filter(contributions, lambda each: each.getField("key") == key), F.lit(0))
 
 
-def aggregate(lines: DataFrame, pipeline: AggregatePipeline, epoch: int, functions: Functions) -> DataFrame:
-    """Per group that has changed `key`, `deleted` and `record`; a group without rows is deleted. Letters pass.
-
-    The record's epoch is `epoch`, the life of the checkpoint, for its sequence is a count. A group with a number that
-    does not fit its field is withheld: a sum is never cut.
-    """
-    groups = _sums(lines, pipeline, functions)
-    payload = functions.encode(_message(pipeline), pipeline.sink.full_name)
-    has_rows = F.coalesce(F.col("rows") > 0, F.lit(False))
-    judged = observe_withheld(groups.withColumn(WITHHELD, has_rows & is_beyond(pipeline)))
-    deleted = (F.col("rows") == 0) | F.col("ended") | F.col(WITHHELD)
-    encoded = judged.withColumn("payload", F.when(~deleted, payload))
-    full = encode_record(F.lit(epoch).cast("long"), F.col("ticks"), F.col("source"), F.col("payload"), functions)
-    return encoded.select("key", deleted.alias("deleted"), full.alias("record"), LETTER)
-
-
-def _sums(lines: DataFrame, pipeline: AggregatePipeline, functions: Functions) -> DataFrame:
-    """Returns `key`, `rows`, `ticks`, `source`, the parts and `ended` per group that has changed, and the letters.
-
-    Spark holds each group and letter for good, and would not say that it lets one go: windows that end do not fit.
-    """
-    parts, sets = parts_of(pipeline.aggregates), _set_bounds(pipeline)
-    if pipeline.window is not None and pipeline.window.keep is not None:
-        return sums_until_end(lines, {part.name: part.function for part in parts}, sets)
-
-    def collected(part: str) -> Column:
-        return functions.collect_set(F.col(f"{part}.removed"), F.col(f"{part}.added"), *sets[part])
-
-    newest = F.max_by("source", F.struct("epoch", "sequence")).alias("source")
-    functions_of = {"sum": F.sum, "count": F.sum, "min": F.min, "max": F.max, "collect_set": collected}
-    sums = [F.sum("rows").alias("rows"), F.sum("ticks").alias("ticks"), newest]
-    sums += [functions_of[part.function](part.name).alias(part.name) for part in parts]
-    # A letter is a group of its own, which never gets another line.
-    sums.append(F.first(LETTER, ignorenulls=True).alias(LETTER))
-    return lines.groupBy("key").agg(*sums).withColumn("ended", F.lit(False))
-
-
-def _set_bounds(pipeline: AggregatePipeline) -> dict[str, tuple[DataType, int, int]]:
-    """Returns by part the type of each set's values, and how many it shows at most, of how many bytes."""
-    room = 2 * DEFAULT_SET_BYTES if pipeline.max_payload_bytes is None else pipeline.max_payload_bytes
-    sets = {f"collect_set_{number}": each for number, each in enumerate(pipeline.aggregates) if each.limit}
-    share = room // (2 * max(len(sets), 1))
-    return {part: (set_types(each.field.name, pipeline)[1], each.limit, share) for part, each in sets.items()}
-
-
-def _message(pipeline: AggregatePipeline) -> Column:
-    """The row of the sink's message; fields that are neither the group's nor an aggregate's stay unset."""
-    key = F.split("key", NUL)
-    groups = values_of(key.getItem(0), pipeline.group)
-    columns = {field.name: value for field, value in zip(pipeline.group_fields, groups, strict=True)}
-    if pipeline.window is not None:
-        columns |= {name: key.getItem(place) for place, name in enumerate(WINDOW_FIELDS, start=1)}
-    return filled(pipeline.sink, columns | numbers(pipeline))
-
-
 def numbers(pipeline: SummingPipeline) -> dict[str, Column]:
     """By field, the aggregates' values of a line that has a group's `rows` and parts; null where one is_beyond."""
     return {name: _fitting(value, name, pipeline) for name, value in _values(pipeline).items()}
@@ -214,7 +150,7 @@ def _values(pipeline: SummingPipeline) -> dict[str, Column]:
                 value = F.col("rows")
             case "avg":
                 value = F.col(f"sum_{number}").cast("double") / F.col(f"count_{number}")
-            case "sum" if may_be_null(each):
+            case "sum" if each.may_be_null:
                 value = F.when(F.col(f"count_{number}") > 0, F.col(f"sum_{number}"))
             case "collect_set":
                 # It has no nulls, which Spark does not know of what a user-defined aggregate gives.

@@ -10,7 +10,6 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from pyspark.sql.types import DataType, DecimalType, IntegralType, LongType, StringType
 
 from statecast_domains.errors import PipelineFileError
-from stream_processor.pipeline.decimals import decimal_of
 from stream_processor.pipeline.pipeline import (
     Aggregate,
     AggregateFunction,
@@ -59,14 +58,8 @@ def parts_of(aggregates: Sequence[Aggregate]) -> list[Part]:
         Part(f"{function}_{number}", function, aggregate.argument, aggregate.field.name)
         for number, aggregate in enumerate(aggregates)
         if aggregate.argument is not None
-        for function in (*PART_FUNCTIONS[aggregate.function], *(("count",) if may_be_null(aggregate) else ()))
+        for function in (*PART_FUNCTIONS[aggregate.function], *(("count",) if aggregate.may_be_null else ()))
     ]
-
-
-def may_be_null(aggregate: Aggregate) -> bool:
-    """Whether it is a sum with a field that tells null from 0: an optional one, or a decimal (empty if null)."""
-    field = aggregate.field
-    return aggregate.function == "sum" and (field.has_presence or decimal_of(field) is not None)
 
 
 def contributions(changes: DataFrame, pipeline: SummingPipeline) -> DataFrame:

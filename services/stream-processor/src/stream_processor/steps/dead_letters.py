@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.pipeline.pipeline import Pipeline, dead_letter_topic, inputs_of
+from stream_processor.pipeline.pipeline import Pipeline, dead_letter_topic
 from stream_processor.steps.projection import KEY_MATCHES
 
 REASON = "statecast-reason"
@@ -100,7 +100,7 @@ def _content(pipeline: Pipeline) -> dict[str, Column]:
     Where not all has room, the value is shortened; key and headers over half of the room are dropped.
     """
     key, value, headers = (F.col(f"{LETTER}.{name}") for name in ("key", "value", "headers"))
-    room = F.coalesce(*[_room(each) for each in inputs_of(pipeline)])
+    room = F.coalesce(*[_room(each) for each in pipeline.readers])
     empty = F.array().cast(HEADERS)
     beside = _size(key) + F.aggregate(F.coalesce(headers, empty), F.lit(0), lambda total, each: total + _header(each))
     whole, light = _size(value) + beside <= room, beside * 2 <= room

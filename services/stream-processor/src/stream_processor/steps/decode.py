@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 from pyspark.sql.types import BooleanType, DataType, NumericType, StringType, TimestampType
 
-from stream_processor.pipeline.pipeline import Pipeline, RoutePipeline
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.debezium import decode_debezium
 from stream_processor.steps.event_rows import decode_events
 from stream_processor.steps.functions import Functions, row_type
@@ -91,7 +91,7 @@ def stated_before(pipeline: Pipeline) -> Column:
     before = F.col("change.before")
     if pipeline.definition.source.format != "debezium-json":
         return before
-    key = None if isinstance(pipeline, RoutePipeline) else pipeline.primary_key
+    key = pipeline.primary_key
     fields = [
         _known(before.getField(each.name), each.dataType, key is not None and each.name in key.texts).alias(each.name)
         for each in row_type(pipeline.row).fields

@@ -1,10 +1,19 @@
-"""Reads events: each record of the topic is a row of its own, which never changes (ADR 0044)."""
+"""Reads events: each record of the topic is a row of its own, which never changes (ADR 0044).
+
+Nothing is ever taken back, so that no state tells what a row was before. The state has an entry per key of the sink at
+most, and one per id where events may come twice. It is part of the checkpoint, as the offsets are: each record counts
+once.
+"""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.pipeline.pipeline import Pipeline
+from stream_processor.spark_internals import deduplicate
+from stream_processor.steps.dead_letters import is_letter, letter_key
 from stream_processor.steps.functions import Functions, row_type
+from stream_processor.steps.outcomes import STATE, passes, state_counts
+from stream_processor.steps.record_keys import event_time, key_text
 from stream_processor.steps.table_rows import DECODED, READERS, value_problem
 
 MAX_PARTITIONS = 1 << 14
@@ -44,3 +53,14 @@ def decode_events(records: DataFrame, pipeline: Pipeline, functions: Functions) 
         "epoch",
         (F.col("offset") * MAX_PARTITIONS + F.col("partition")).alias("sequence"),
     )
+
+
+def first_events(events: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """Returns the events that match, without those that repeat one before, which the progress counts. Letters pass."""
+    matching, same = events.where(passes(pipeline) | is_letter()), pipeline.definition.source.deduplicate
+    if same is None or pipeline.deduplicate is None:
+        return matching
+    identity = F.coalesce(letter_key(), key_text(F.col("after"), pipeline.deduplicate))
+    identified = matching.withColumns({"identity": identity, "time": event_time(pipeline)})
+    known = deduplicate(identified, same.within).observe(STATE, *state_counts())
+    return known.where("first").select(*events.columns)

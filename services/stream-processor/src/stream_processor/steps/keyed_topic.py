@@ -16,13 +16,13 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from statecast_domains.sections import ProducerSection
-from stream_processor.pipeline.pipeline import KeyPipeline, StatefulPipeline
-from stream_processor.spark_internals import partition_keys
-from stream_processor.steps.dead_letters import HEADERS, LETTER, explode_lines, letter_key
+from stream_processor.pipeline.pipeline import Pipeline
+from stream_processor.spark_internals import partition_keys, previous_rows
+from stream_processor.steps.dead_letters import HEADERS, LETTER, letter_key
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.outcomes import clock
-from stream_processor.steps.record_keys import NUL, keys, row_identity
-from stream_processor.steps.truncation import is_truncation
+from stream_processor.steps.outcomes import STATE, clock, state_counts
+from stream_processor.steps.record_keys import NUL, row_identity
+from stream_processor.steps.truncation import is_truncation, truncation_counts
 
 STATE_RECORD = "statecast.state.v1.StateRecord"
 TOMBSTONE_HEADER = "statecast-state-record"
@@ -35,14 +35,7 @@ record_keys.py bounds the key's parts. Kafka's own are those of a batch, and 4 f
 """
 
 
-def key_entries(changes: DataFrame, pipeline: KeyPipeline) -> DataFrame:
-    """Adds `current` and `stated` of latest and members: the keys of `after`, and those of `before`."""
-    return changes.withColumns({"current": keys(F.col("after"), pipeline), "stated": keys(F.col("before"), pipeline)})
-
-
-def entries(
-    changes: DataFrame, pipeline: StatefulPipeline, functions: Functions, beside: Sequence[str] = ()
-) -> DataFrame:
+def entries(changes: DataFrame, pipeline: Pipeline, functions: Functions, beside: Sequence[str] = ()) -> DataFrame:
     """Returns a line per row that a change names, with these columns and those `beside` of the change.
 
     - `primary_key` (text), `epoch`, `sequence`: which row, and where in its history; a negative sequence is that of
@@ -90,47 +83,10 @@ def entries(
     return whole.select(F.explode("rows").alias("row"), *kept).select("row.*", *kept)
 
 
-def retract(changes: DataFrame) -> DataFrame:
-    """Adds `left` and `entered`: the keys to delete, and the keys to set to the row.
-
-    A key that the row keeps is only set: no reader ever sees it gone in between. The keys that the change states are
-    deleted too, even if the state does not remember them: they may stand on the topic when the state has forgotten
-    them, or from before a crash.
-
-    A change may come after a newer one, as when a row's changes are on several partitions and are read again in another
-    order. Then those of its keys that the row does not have now are deleted, without a time, since the deletion has
-    none.
-    """
-    applied, nothing = F.col("applied"), F.array().cast("array<string>")
-    stood = F.array_union(F.coalesce("previous", nothing), F.when(applied, F.col("stated")).otherwise(nothing))
-    return changes.withColumns(
-        {
-            "left": F.array_except(stood, F.col("current")),
-            "entered": F.when(applied, F.col("current")).otherwise(nothing),
-            "source": F.when(applied, F.col("source")).otherwise(F.lit(b"")),
-        }
-    )
-
-
-def to_lines(retracted: DataFrame, functions: Functions) -> DataFrame:
-    """One line per key that is deleted or set: `key`, `deleted`, and `record`, the bytes of its StateRecord.
-
-    A dead letter is one line with nothing in these.
-    """
-    epoch, sequence, source = F.col("epoch"), F.col("sequence"), F.col("source")
-    tombstone = encode_record(epoch, sequence, source, F.lit(None).cast("binary"), functions)
-    full = encode_record(epoch, sequence, source, F.col("payload"), functions)
-    encoded = retracted.select(
-        F.when(F.size("left") > 0, tombstone).alias("tombstone"),
-        F.when(F.size("entered") > 0, full).alias("full"),
-        F.size("left").alias("leaving"),
-        F.concat("left", "entered").alias("keys"),
-        LETTER,
-    )
-    lines = explode_lines(encoded, F.col("keys"), at="at", entry="key")
-    deleted = F.col("at") < F.col("leaving")
-    record = F.when(deleted, F.col("tombstone")).otherwise(F.col("full"))
-    return lines.select("key", deleted.alias("deleted"), record.alias("record"), LETTER)
+def known_rows(rows: DataFrame, pipeline: Pipeline, every_change: bool) -> DataFrame:
+    """Returns the lines of previous_rows; the progress tells how the records ended, and of truncations."""
+    known = previous_rows(rows, pipeline.definition.forget_deleted, every_change)
+    return known.observe(STATE, *state_counts(), *truncation_counts())
 
 
 def encode_source(source: Column, functions: Functions) -> Column:

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.pipeline.pipeline import Pipeline, RoutePipeline
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.log_positions import INCREMENTAL
 from stream_processor.steps.projection import KEY_MATCHES
 from stream_processor.steps.record_keys import is_in_a_group
@@ -75,10 +75,8 @@ def observed(progress: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def passes(pipeline: Pipeline) -> Column:
-    """Whether a change has a row that matches, and an operation that the route passes on; or an event a group."""
-    if isinstance(pipeline, RoutePipeline):
-        return F.col("after").isNotNull() & F.col("change.operation").isin(*pipeline.operations)
-    return F.coalesce(is_in_a_group(F.col("after"), pipeline), F.lit(False))
+    """Whether a change that no state knows counts: it has a row that the pipeline passes on, or a group."""
+    return pipeline.passes(F.coalesce(is_in_a_group(F.col("after"), pipeline), F.lit(False)))
 
 
 def clock(pipeline: Pipeline) -> Column:
@@ -100,7 +98,7 @@ def _outcome(pipeline: Pipeline) -> Column:
         # A record with another key is of no use to the pipeline anyway, so it is none of its dead letters.
         wrong = F.when(F.col(KEY_MATCHES), "set_aside").otherwise("filtered")
     outcome = F.when(F.col("passed_over").isNotNull(), "passed_over").when(F.col("problem").isNotNull(), wrong)
-    if isinstance(pipeline, RoutePipeline) or pipeline.events:
+    if not pipeline.knows_rows:
         outcome = outcome.when(~passes(pipeline), "filtered")
         # Which of them are duplicates the state knows.
         outcome = outcome if pipeline.deduplicate is not None else outcome.otherwise("applied")

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from pyspark.sql.types import IntegralType, StringType
 
 from statecast_domains.errors import PipelineFileError
-from stream_processor.pipeline.pipeline import Pipeline, PipelineBase, RoutePipeline, RowPipeline
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.spark_internals import attempt, attempted, exact, pattern_problem
 from stream_processor.steps.functions import Functions, filled, fits, row_type
 from stream_processor.steps.record_keys import single
@@ -40,7 +40,7 @@ def in_scope(changes: DataFrame, row: str, beside: Mapping[str, str] = _NOTHING)
     )
 
 
-def refused(pipeline: PipelineBase, key: str, error: AnalysisException) -> PipelineFileError:
+def refused(pipeline: Pipeline, key: str, error: AnalysisException) -> PipelineFileError:
     """The error for an expression at `key` of the file that Spark cannot compute."""
     text = error.getMessage() if error.getCondition() else str(error)  # our own errors have no condition
     return PipelineFileError(pipeline.file, key, (text or str(error)).splitlines()[0])
@@ -88,7 +88,7 @@ def _only_matching(changes: DataFrame, row: str, condition: str) -> DataFrame:
     return matched.select(*[column.alias(name) for name, column in columns.items()])
 
 
-def join(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> DataFrame:
+def join(changes: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:
     """Adds a struct column per joined table: the row of it that `after` names; null where there is none."""
     for table in pipeline.joins:
         looked_up = functions.lookup(single(F.col("after"), table.key), table.topic, table.message.full_name)
@@ -96,7 +96,7 @@ def join(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> Dat
     return changes
 
 
-def project(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> DataFrame:
+def project(changes: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:
     """Replaces `payload` by the encoded message that `select` makes of `after`, where there is such a row.
 
     Expressions see the row's fields, the row as `row`, the joined tables, and `element` of an exploded path. Fields
@@ -111,7 +111,7 @@ def project(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> 
     return scoped.select(*[each.alias(name) for name, each in columns.items()])
 
 
-def message_of(scoped: DataFrame, pipeline: RowPipeline, functions: Functions) -> Column:
+def message_of(scoped: DataFrame, pipeline: Pipeline, functions: Functions) -> Column:
     """The encoded message that `select` makes in the scope of `scoped`.
 
     Raises PipelineFileError for an expression that Spark cannot compute.
@@ -120,7 +120,7 @@ def message_of(scoped: DataFrame, pipeline: RowPipeline, functions: Functions) -
     return functions.encode(filled(pipeline.sink, selected), pipeline.sink.full_name)
 
 
-def place(changes: DataFrame, pipeline: RoutePipeline, partitions: int, functions: Functions) -> DataFrame:
+def place(changes: DataFrame, pipeline: Pipeline, partitions: int, functions: Functions) -> DataFrame:
     """Adds PARTITION, which of so many `sink.partition_by` chooses: an integer's remainder, or that of a text as key.
 
     It is null where the expression is. Raises PipelineFileError for one that gives something else.
@@ -143,21 +143,16 @@ def place(changes: DataFrame, pipeline: RoutePipeline, partitions: int, function
     return scoped.select(f"{KEPT}.*", partition.alias(PARTITION))
 
 
-def _beside(pipeline: RowPipeline) -> dict[str, str]:
+def _beside(pipeline: Pipeline) -> dict[str, str]:
     """Returns the names that expressions have beside the row, and their columns.
 
     These are joined rows, and the element of an exploded path.
     """
-    exploded = isinstance(pipeline, RoutePipeline) and pipeline.explode is not None
-    return _tables(pipeline) | ({"element": ELEMENT} if exploded else {})
+    tables = {table.name: f"__table_{table.name}" for table in pipeline.joins}
+    return tables | ({} if pipeline.explode is None else {"element": ELEMENT})
 
 
-def _tables(pipeline: RowPipeline) -> dict[str, str]:
-    """Returns the names of the joined rows in expressions, and their columns."""
-    return {table.name: f"__table_{table.name}" for table in pipeline.joins}
-
-
-def _selected(scoped: DataFrame, pipeline: RowPipeline, name: str, sql: str) -> Column:
+def _selected(scoped: DataFrame, pipeline: Pipeline, name: str, sql: str) -> Column:
     """The expression. Raises PipelineFileError if its type does not fit the field's."""
     key, declared = f"select.{name}", row_type(pipeline.sink)[name].dataType
     try:

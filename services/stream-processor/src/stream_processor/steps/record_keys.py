@@ -7,17 +7,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.pipeline.fields import FieldPath, KeyPaths
-from stream_processor.pipeline.pipeline import (
-    AggregatePipeline,
-    JoinSide,
-    KeyPipeline,
-    LatestPipeline,
-    MembersPipeline,
-    Pipeline,
-    RoutePipeline,
-    StatefulPipeline,
-    TotalsPipeline,
-)
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.foreign_forms import key_form
 from stream_processor.steps.truncation import MARK, is_truncation
 
@@ -33,20 +23,14 @@ INTEGER_WIDTH = 19
 TOO_LONG = f" has more than {MAX_PART:,} characters, a key takes no more"
 
 
-def keys(row: Column, pipeline: KeyPipeline) -> Column:
-    """Returns the row's keys as text, one per group that it is in: `group`, or `group NUL sort NUL member`.
+def row_keys(row: Column, group: KeyPaths, tail: Sequence[Column] = ()) -> Column:
+    """Returns the row's keys as texts, one per group that it is in: the group, and the `tail` behind it.
 
     A row with a null group is in none.
     """
-    tail: list[Column] = []
-    if isinstance(pipeline, MembersPipeline):
-        tail = [F.lit(NUL), sort_text(row, pipeline.sort), F.lit(NUL), key_text(row, pipeline.member)]
-    if pipeline.group.repeated:
-        groups = F.array_distinct(element_texts(row, pipeline.group.paths[0]))
-    else:
-        groups = F.array(key_text(row, pipeline.group))
-    row_keys = F.array_compact(F.transform(groups, lambda group: F.concat(group, *tail)))
-    return F.when(row.isNotNull(), row_keys).otherwise(F.array().cast("array<string>"))
+    groups = F.array_distinct(element_texts(row, group.paths[0])) if group.repeated else F.array(key_text(row, group))
+    keys = F.array_compact(F.transform(groups, lambda each: F.concat(each, *tail)))
+    return F.when(row.isNotNull(), keys).otherwise(F.array().cast("array<string>"))
 
 
 def key_text(row: Column, key: KeyPaths) -> Column:
@@ -76,7 +60,7 @@ def values_of(text: Column, key: KeyPaths) -> list[Column]:
     return [F.regexp_replace(values.getItem(place), r"(?s)\\(.)", "$1") for place in range(len(key.paths))]
 
 
-def row_identity(side: str, pipeline: StatefulPipeline) -> Column:
+def row_identity(side: str, pipeline: Pipeline) -> Column:
     """Returns the text that tells the row in `change.before` or `change.after` from others; null when there is no row.
 
     It is that of the connector's record key where the file does not say the row's key. A table's row has that of its
@@ -101,24 +85,24 @@ def key_problems(pipeline: Pipeline) -> list[Column]:
     """
     if pipeline.events:
         return _event_problems(pipeline)
-    problems = [] if isinstance(pipeline, RoutePipeline) else _record_key_problems(pipeline)
-    problems += [_key_problem(row, F.col(row), pipeline) for row in ("before", "after")]
-    if not isinstance(pipeline, RoutePipeline):
-        for row in ("before", "after"):
-            value, name = row_identity(row, pipeline), pipeline.primary_key or "key"
-            empty = F.col(f"change.{row}").isNotNull() & (value.isNull() | (value == ""))
-            problems.append(F.when(empty, f"{row}.{name} is empty, a row needs its key"))
-            too_long = F.lit(False) if pipeline.table else _too_long(value)
-            problems.append(F.when(too_long, f"{row}.{name}{TOO_LONG}"))
-            problems.append(F.when(value.startswith(MARK), f"{row}.{name} begins with a NUL, which no row's key may"))
-    return problems
+    problems = [pipeline.key_problem(row, F.col(row)) for row in ("before", "after")]
+    if not pipeline.knows_rows:
+        return problems
+    for row in ("before", "after"):
+        value, name = row_identity(row, pipeline), pipeline.primary_key or "key"
+        empty = F.col(f"change.{row}").isNotNull() & (value.isNull() | (value == ""))
+        problems.append(F.when(empty, f"{row}.{name} is empty, a row needs its key"))
+        too_long = F.lit(False) if pipeline.table else _too_long(value)
+        problems.append(F.when(too_long, f"{row}.{name}{TOO_LONG}"))
+        problems.append(F.when(value.startswith(MARK), f"{row}.{name} begins with a NUL, which no row's key may"))
+    return [*_record_key_problems(pipeline), *problems]
 
 
 def _event_problems(pipeline: Pipeline) -> list[Column]:
     """Finds why an event cannot have a key on the topic, or lacks its id or its time."""
-    row, problems = F.col("after"), [_key_problem("after", F.col("after"), pipeline)]
+    row, problems = F.col("after"), [pipeline.key_problem("after", F.col("after"))]
     for path in () if pipeline.deduplicate is None else pipeline.deduplicate.paths:
-        problems += [*_text_problems("after", row, path), _missing("after", row, path)]
+        problems += [*text_problems("after", row, path), missing("after", row, path)]
     if pipeline.time is not None:
         empty = row.isNotNull() & at(row, pipeline.time).isNull()
         problems.append(F.when(empty, f"after.{pipeline.time} is empty, which source.time names"))
@@ -138,69 +122,45 @@ def is_in_a_group(row: Column, pipeline: Pipeline) -> Column:
     return F.size(F.array_compact(element_texts(row, pipeline.group.paths[0]))) > 0
 
 
-def _record_key_problems(pipeline: StatefulPipeline) -> list[Column]:
+def _record_key_problems(pipeline: Pipeline) -> list[Column]:
     """Finds why two rows would be one, or stand under one key: the record key has more columns than the file's.
 
     The record key is the connector's. With `source.key` the file says the row's key, and the record's may hold values
     that are no part of it.
     """
+    key = pipeline.row_key
     if pipeline.table is not None:
-        return _table_key_problems(pipeline)
+        if key is None or pipeline.definition.source.key is not None:
+            return []
+        other = ~F.col("key").cast("string").eqNullSafe(key_text(F.col("after"), key.paths))
+        # Two makers write one row's key in two ways: as JSON text in quotes, or as plain text.
+        problem = F.coalesce(key_form(F.col("key")), F.lit(key.mismatch))
+        return [F.when(F.col("after").isNotNull() & other, problem)]
     if not pipeline.keyed_by_record:
         return []
-    if isinstance(pipeline, LatestPipeline):
-        key, paths = "group_by", pipeline.group.texts
-    elif isinstance(pipeline, MembersPipeline):
-        key, paths = "keep.members.key", (*pipeline.group.texts, str(pipeline.sort), *pipeline.member.texts)
-    else:
+    if key is None:
         unknown = "the record's key is no JSON object that names columns: say source.key"
         return [F.when(F.col("record_key").isNull() & F.col("change").isNotNull() & ~is_truncation(), unknown)]
-    missing = F.array_except("record_key.columns", F.array(*map(F.lit, paths)))
+    lacking = F.array_except("record_key.columns", F.array(*map(F.lit, key.columns)))
     problem = F.concat(
         F.lit("the record's key has "),
-        F.array_join(missing, ", "),
-        F.lit(f", which {key} lacks: two rows would be one"),
+        F.array_join(lacking, ", "),
+        F.lit(f", which {key.name} lacks: two rows would be one"),
     )
-    return [F.when(F.size(missing) > 0, problem)]
+    return [F.when(F.size(lacking) > 0, problem)]
 
 
-def _table_key_problems(pipeline: StatefulPipeline) -> list[Column]:
-    """Why two rows of the table might be one, or joined with another key's: the record's key is not the file's."""
-    if isinstance(pipeline, AggregatePipeline) or pipeline.definition.source.key is not None:
-        return []
-    key, what = pipeline.group, "group_by"
-    if isinstance(pipeline, MembersPipeline):
-        key, what = pipeline.member, "keep.members.key"
-    other = ~F.col("key").cast("string").eqNullSafe(key_text(F.col("after"), key))
-    problem = f"the record's key is not {what}, {key}: two rows could be one; say source.key if no two have the same"
-    if isinstance(pipeline, JoinSide):
-        what = what if pipeline.section == "source" else "table_join.key"
-        problem = f"the record's key is not {what}, {key}: the rows of two tables are joined by it"
-    # Two makers write one row's key in two ways: as JSON text in quotes, or as plain text.
-    return [F.when(F.col("after").isNotNull() & other, F.coalesce(key_form(F.col("key")), F.lit(problem)))]
-
-
-def _key_problem(name: str, row: Column, pipeline: Pipeline) -> Column:
-    """Finds why the row (called `name` in the reason) cannot have keys; null when it can, or when there is no row.
-
-    A row with a null group has no key, and needs none. A row before the change that lacks a part of its key needs none
-    either.
-    """
-    group, grouped = pipeline.group, row.isNotNull()
-    problems = [each for path in group.paths for each in _text_problems(name, row, path)]
-    if isinstance(pipeline, LatestPipeline):
-        return F.coalesce(*problems)
+def group_problems(name: str, row: Column, group: KeyPaths) -> list[Column]:
+    """Finds problems in the row's group as a part of its keys; a null is none of them."""
+    problems = [each for path in group.paths for each in text_problems(name, row, path)]
     if len(group.paths) > 1:
         problems.append(F.when(_too_long(key_text(row, group)), f"{name}.{group}{TOO_LONG}"))
-    if isinstance(pipeline, RoutePipeline | TotalsPipeline):
-        problems += [_missing(name, row, path) for path in group.paths]
-    elif not group.repeated:
-        grouped = key_text(row, group).isNotNull()
-    if isinstance(pipeline, MembersPipeline):
-        for path in pipeline.member.paths:
-            problems += [*_text_problems(name, row, path), _missing(name, row, path)]
-        problems += _sort_problems(name, row, pipeline.sort)
-    return F.when(grouped, F.coalesce(*problems))
+    return problems
+
+
+def has_group(row: Column, group: KeyPaths) -> Column:
+    """Whether the row is in a group, as far as one path tells it: a row with a null group needs no key."""
+    return row.isNotNull() if group.repeated else key_text(row, group).isNotNull()
 
 
 def usable_before(pipeline: Pipeline) -> Column:
@@ -208,25 +168,25 @@ def usable_before(pipeline: Pipeline) -> Column:
     before = F.col("before")
     if pipeline.definition.source.format != "debezium-json":
         return before
-    usable = F.col("knows_before") | _key_problem("before", before, pipeline).isNull()
+    usable = F.col("knows_before") | pipeline.key_problem("before", before).isNull()
     return F.when(usable, before)
 
 
-def _missing(name: str, row: Column, path: FieldPath) -> Column:
+def missing(name: str, row: Column, path: FieldPath) -> Column:
     """Why the row lacks a part of its key; of a row before a change, that is no reason to set the change aside."""
     if name == "before" or path.repeated:
         return F.lit(None).cast("string")
     return F.when(row.isNotNull() & at(row, path).isNull(), f"{name}.{path} is empty, a key needs it")
 
 
-def _sort_problems(name: str, row: Column, path: FieldPath) -> list[Column]:
+def sort_problems(name: str, row: Column, path: FieldPath) -> list[Column]:
     if path.kind == "string":
-        return [*_text_problems(name, row, path), _missing(name, row, path)]
+        return [*text_problems(name, row, path), missing(name, row, path)]
     negative = F.when(at(row, path) < 0, f"{name}.{path} is negative, its text would not sort as it does")
-    return [_missing(name, row, path), *([negative] if path.kind in ("integer", "decimal") else [])]
+    return [missing(name, row, path), *([negative] if path.kind in ("integer", "decimal") else [])]
 
 
-def _text_problems(name: str, row: Column, path: FieldPath) -> list[Column]:
+def text_problems(name: str, row: Column, path: FieldPath) -> list[Column]:
     """Finds problems in the values of a path as parts of a key; a null is none of them."""
 
     def any_is(wrong: Callable[[Column], Column]) -> Column:

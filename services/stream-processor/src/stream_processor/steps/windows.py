@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 from pyspark.sql.types import DataType
 
-from stream_processor.pipeline.pipeline import AggregatePipeline, Pipeline, Window
+from stream_processor.pipeline.pipeline import Window
 from stream_processor.spark_internals import window_sums
 from stream_processor.steps.record_keys import NUL, RFC3339, at
 
@@ -56,7 +56,7 @@ def window_tails(row: Column, window: Window | None) -> Column:
     return F.when(last.isNotNull(), tails).otherwise(F.array().cast("array<string>"))
 
 
-def check_windows(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
+def check_windows(changes: DataFrame, window: Window | None) -> DataFrame:
     """Sets `problem` where a row has no window, or one that was closed when the change was committed.
 
     Adds HORIZON and CLOCK.
@@ -64,9 +64,8 @@ def check_windows(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
     A window closes `lateness` after its end by the source's clock, so that the answer rests on the change alone. It is
     final then: a change with a row in it, before or after, is set aside whole.
     """
-    if not isinstance(pipeline, AggregatePipeline) or pipeline.window is None:
+    if window is None:
         return changes
-    window = pipeline.window
     lateness = F.lit(round(window.lateness.total_seconds() * 1_000_000))
     committed = F.unix_micros("change.source.commit_time")
     horizon = F.date_format(F.timestamp_micros(committed - lateness), RFC3339)

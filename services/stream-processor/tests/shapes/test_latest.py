@@ -11,12 +11,13 @@ from statecast.change.v1.change_pb2 import OPERATION_SNAPSHOT
 from statecast.orders.v1.order_pb2 import OrderChange
 from statecast.state.v1.state_pb2 import StateRecord
 from statecast_domains.errors import PipelineFileError
-from stream_processor.pipeline.pipeline import LatestPipeline, MembersPipeline, Pipeline
+from stream_processor.pipeline.pipeline import Pipeline
+from stream_processor.shapes.latest import LatestPipeline, retract
 from stream_processor.steps.dead_letters import mark_letters
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.keyed_topic import TOMBSTONE_HEADER, entries, key_entries, retract
+from stream_processor.steps.keyed_topic import TOMBSTONE_HEADER, entries
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.micro_batches import MicroBatches
 from testkit.stream_processor.process import wait_until
@@ -35,11 +36,11 @@ def lines(functions: Functions, records: Callable[..., DataFrame]) -> Callable[.
     """The lines of the changes when no earlier state of their rows is known; one line per row of a change."""
 
     def run(pipeline: Pipeline, *changes: OrderChange) -> list[Row]:
-        assert isinstance(pipeline, LatestPipeline | MembersPipeline)
+        assert isinstance(pipeline, LatestPipeline)
         checked = checked_changes(decode(records(*changes), pipeline, functions), pipeline)
         sound = mark_letters(checked, pipeline)
         unknown = {"previous": F.lit(None).cast("array<string>"), "applied": F.lit(True)}
-        return retract(entries(key_entries(sound, pipeline), pipeline, functions).withColumns(unknown)).collect()
+        return retract(entries(pipeline.with_keys(sound), pipeline, functions).withColumns(unknown)).collect()
 
     return run
 

@@ -16,7 +16,8 @@ from statecast.sales.v1.hourly_sales_pb2 import HourlySales
 from statecast.sales.v1.invoice_pb2 import Invoice, InvoiceChange
 from statecast.state.v1.state_pb2 import StateRecord
 from statecast_domains.errors import PipelineFileError
-from stream_processor.pipeline.pipeline import AggregatePipeline, Pipeline
+from stream_processor.pipeline.pipeline import Pipeline
+from stream_processor.shapes.aggregate import AggregatePipeline
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes, written_records
 from stream_processor.steps.functions import Functions

@@ -6,16 +6,13 @@ from datetime import timedelta
 import pytest
 
 from statecast_domains.errors import PipelineFileError
-from stream_processor.pipeline.pipeline import (
-    AggregatePipeline,
-    LatestPipeline,
-    MembersPipeline,
-    Pipeline,
-    RoutePipeline,
-    TableJoinPipeline,
-    TotalsPipeline,
-    explain,
-)
+from stream_processor.pipeline.pipeline import Pipeline, explain
+from stream_processor.shapes.aggregate import AggregatePipeline
+from stream_processor.shapes.latest import LatestPipeline
+from stream_processor.shapes.members import MembersPipeline
+from stream_processor.shapes.route import RoutePipeline
+from stream_processor.shapes.table_join import TableJoinPipeline
+from stream_processor.shapes.totals import TotalsPipeline
 
 MESSAGE = "statecast.orders.v1.OrderChange"
 
@@ -107,8 +104,8 @@ def test_a_key_may_have_several_columns(shipped: Callable[..., Pipeline]) -> Non
     assert isinstance(latest, LatestPipeline)
     assert isinstance(members, MembersPipeline)
     assert isinstance(grouped, MembersPipeline)
-    assert latest.primary_key.texts == members.primary_key.texts == members.member.texts == ("order_id", "currency")
-    assert (grouped.primary_key.texts, grouped.member.texts) == (("order_id", "currency"), ("order_id",))
+    assert latest.primary_key == members.primary_key == members.member == grouped.primary_key
+    assert (members.member.texts, grouped.member.texts) == (("order_id", "currency"), ("order_id",))
     assert "under order_id + currency" in explain(latest)[-3]
 
 
@@ -237,7 +234,7 @@ def test_a_route_remembers_no_rows(shipped: Callable[..., Pipeline]) -> None:
     lines = shipped("masked-lines")
 
     assert isinstance(lines, RoutePipeline)
-    assert (hasattr(lines, "primary_key"), str(lines.explode)) == (False, "lines")
+    assert (lines.primary_key, lines.knows_rows, str(lines.explode)) == (None, False, "lines")
     assert lines.operations == ("OPERATION_CREATE", "OPERATION_UPDATE", "OPERATION_SNAPSHOT")
 
 

@@ -1,0 +1,242 @@
+"""Keeps one message per group: what the rows of the group, and of a window of it, add up to."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self, cast
+
+from google.protobuf.descriptor import FieldDescriptor
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
+from pyspark.sql.types import DataType
+from typing_extensions import override
+
+from statecast_service.settings import suggest
+from stream_processor.errors import ContractError
+from stream_processor.pipeline.compile import Compilation, element_of
+from stream_processor.pipeline.decimals import decimal_of
+from stream_processor.pipeline.fields import FieldPath, Kind, Scope, field_in, kind, scope_of
+from stream_processor.pipeline.pipeline import (
+    AGGREGATE_FUNCTIONS,
+    WINDOW_FIELDS,
+    Aggregate,
+    AggregateFunction,
+    SummingPipeline,
+    Window,
+)
+from stream_processor.pipeline.sql_expression import check_aggregate
+from stream_processor.steps.aggregation import differences, is_beyond, numbers, signed
+from stream_processor.steps.contributions import check_numbers, contributed, contributions, parts_of, set_types
+from stream_processor.steps.dead_letters import LETTER, explode_groups
+from stream_processor.steps.functions import Functions, filled
+from stream_processor.steps.keyed_topic import encode_record, encode_source, entries, known_rows, to_records
+from stream_processor.steps.outcomes import WITHHELD, observe_withheld
+from stream_processor.steps.record_keys import NUL, group_problems, has_group, values_of
+from stream_processor.steps.windows import check_windows, columns_of, follow_clock, sums_until_end
+
+MAX_SET, MAX_MAX_SET = 1_000, 10_000
+"""Bounds the values of a set: the default, and the most that a file may ask for."""
+DEFAULT_SET_BYTES = 256 * 1024
+"""Most bytes of a set's values, where nothing tells how large the sink's records may be."""
+TEXTS: tuple[Kind, ...] = ("string", "bytes", "message")
+"""The kinds with values that have no bound of their own."""
+_AGGREGATE = re.compile(r"(\w+)\s*\((.*)\)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AggregatePipeline(SummingPipeline):
+    """Keeps one message per group, and window if there are any; the group stands in `group_fields`, one per path."""
+
+    numbers_key = "keep.aggregate"
+
+    group_fields: tuple[FieldDescriptor, ...]
+
+    @override
+    @classmethod
+    def compiled(cls, names: Compilation) -> Self:
+        group = names.group()
+        keep = cast(dict[str, str], names.definition.keep.aggregate)
+        windows = WINDOW_FIELDS if names.definition.window else ()
+        reserved = (*(path.names[-1] for path in group.paths), *windows)
+        primary_key = names.primary_key()
+        return cls(
+            **names.common,
+            group=group,
+            primary_key=primary_key,
+            aggregates=tuple(_aggregates(names, keep, reserved, scope_of(names.row, element_of(group.element)))),
+            group_fields=tuple(_group_field(names, path) for path in group.paths),
+            window=_window(names),
+        )
+
+    @property
+    @override
+    def counts(self) -> bool:
+        return True
+
+    @property
+    @override
+    def written_under(self) -> tuple[str, ...]:
+        return super().written_under + (() if self.window is None else WINDOW_FIELDS)
+
+    @property
+    @override
+    def payload_rows(self) -> int:
+        """The texts of a group's message may be of as many rows. Sets have half of the record."""
+        rows = sum(each.function in ("min", "max") and kind(each.field) in TEXTS for each in self.aggregates)
+        return rows * (2 if any(each.limit for each in self.aggregates) else 1)
+
+    @override
+    def key_problem(self, name: str, row: Column) -> Column:
+        return F.when(has_group(row, self.group), F.coalesce(*group_problems(name, row, self.group)))
+
+    @override
+    def checked(self, changes: DataFrame) -> DataFrame:
+        return check_numbers(check_windows(changes, self.window), self)
+
+    @override
+    def records(self, read: Sequence[DataFrame], partitions: int, epoch: int, functions: Functions) -> DataFrame:
+        [changes] = read
+        if self.events:
+            summed = follow_clock(contributed(changes, "after", "current", self), self.window)
+            lines = self._added_lines(summed, functions)
+        else:
+            rows = entries(contributions(changes, self), self, functions, columns_of(self.window)).drop("payload")
+            lines = differences(follow_clock(known_rows(rows, self, every_change=True), self.window), self)
+        return to_records(self._groups(lines, epoch, functions), partitions, functions)
+
+    def _added_lines(self, events: DataFrame, functions: Functions) -> DataFrame:
+        """Returns a line per group that an event adds to; each adds 1 to the group's sequence."""
+        nothing = F.filter("current", lambda _: F.lit(False))
+        whole = events.select(
+            "epoch",
+            "sequence",
+            encode_source(F.col("change.source"), functions).alias("source"),
+            signed(nothing, F.col("current"), parts_of(self.aggregates)).alias("lines"),
+            LETTER,
+        )
+        lines = explode_groups(whole, F.col("lines"), ["epoch", "sequence", "source"])
+        return lines.withColumn("ticks", F.lit(1).cast("long"))
+
+    def _groups(self, lines: DataFrame, epoch: int, functions: Functions) -> DataFrame:
+        """Per group that has changed `key`, `deleted` and `record`; a group without rows is deleted. Letters pass.
+
+        The record's epoch is `epoch`, the life of the checkpoint, for its sequence is a count. A group with a number
+        that does not fit its field is withheld: a sum is never cut.
+        """
+        groups = self._sums(lines, functions)
+        payload = functions.encode(self._message(), self.sink.full_name)
+        has_rows = F.coalesce(F.col("rows") > 0, F.lit(False))
+        judged = observe_withheld(groups.withColumn(WITHHELD, has_rows & is_beyond(self)))
+        deleted = (F.col("rows") == 0) | F.col("ended") | F.col(WITHHELD)
+        encoded = judged.withColumn("payload", F.when(~deleted, payload))
+        full = encode_record(F.lit(epoch).cast("long"), F.col("ticks"), F.col("source"), F.col("payload"), functions)
+        return encoded.select("key", deleted.alias("deleted"), full.alias("record"), LETTER)
+
+    def _sums(self, lines: DataFrame, functions: Functions) -> DataFrame:
+        """Returns `key`, `rows`, `ticks`, `source`, the parts and `ended` per group that has changed, and the letters.
+
+        Spark holds each group and letter for good, and would not say that it lets one go: windows that end do not fit.
+        """
+        parts, sets = parts_of(self.aggregates), self._set_bounds()
+        if self.window is not None and self.window.keep is not None:
+            return sums_until_end(lines, {part.name: part.function for part in parts}, sets)
+
+        def collected(part: str) -> Column:
+            return functions.collect_set(F.col(f"{part}.removed"), F.col(f"{part}.added"), *sets[part])
+
+        newest = F.max_by("source", F.struct("epoch", "sequence")).alias("source")
+        functions_of = {"sum": F.sum, "count": F.sum, "min": F.min, "max": F.max, "collect_set": collected}
+        sums = [F.sum("rows").alias("rows"), F.sum("ticks").alias("ticks"), newest]
+        sums += [functions_of[part.function](part.name).alias(part.name) for part in parts]
+        # A letter is a group of its own, which never gets another line.
+        sums.append(F.first(LETTER, ignorenulls=True).alias(LETTER))
+        return lines.groupBy("key").agg(*sums).withColumn("ended", F.lit(False))
+
+    def _set_bounds(self) -> dict[str, tuple[DataType, int, int]]:
+        """Returns by part the type of each set's values, and how many it shows at most, of how many bytes."""
+        room = 2 * DEFAULT_SET_BYTES if self.max_payload_bytes is None else self.max_payload_bytes
+        sets = {f"collect_set_{number}": each for number, each in enumerate(self.aggregates) if each.limit}
+        share = room // (2 * max(len(sets), 1))
+        return {part: (set_types(each.field.name, self)[1], each.limit, share) for part, each in sets.items()}
+
+    def _message(self) -> Column:
+        """The row of the sink's message; fields that are neither the group's nor an aggregate's stay unset."""
+        key = F.split("key", NUL)
+        groups = values_of(key.getItem(0), self.group)
+        columns = {field.name: value for field, value in zip(self.group_fields, groups, strict=True)}
+        if self.window is not None:
+            columns |= {name: key.getItem(place) for place, name in enumerate(WINDOW_FIELDS, start=1)}
+        return filled(self.sink, columns | numbers(self))
+
+
+def _aggregates(names: Compilation, keep: dict[str, str], reserved: Sequence[str], scope: Scope) -> Iterator[Aggregate]:
+    for name, text in keep.items():
+        with names.at(f"{AggregatePipeline.numbers_key}.{name}"):
+            function, argument, limit = parsed_aggregate(text)
+            if function in ("min", "max") and not names.definition.inserts_only:
+                problem = "cannot be taken back when a row changes; say insert_only: true if none does"
+                raise ContractError(f"{function} {problem}")
+            if name in reserved:
+                raise ContractError(f"{name} is filled with the group or its window")
+            aggregate = Aggregate(field_in(names.sink, name), function, argument, limit)
+            check_aggregate(aggregate, scope)
+            if limit:
+                _check_truncated(names, aggregate, keep)
+        yield aggregate
+
+
+def parsed_aggregate(text: str) -> tuple[AggregateFunction, str | None, int]:
+    """The function that `text` calls, its argument, and the bound of a set. Raises ContractError for any other form."""
+    call = _AGGREGATE.fullmatch(text)
+    if call is None:
+        raise ContractError(f"{text!r} is not of the form count(*) or sum(...)")
+    name, argument = call[1].lower(), call[2].strip()
+    function = next((each for each in AGGREGATE_FUNCTIONS if each == name), None)
+    if function is None:
+        raise ContractError(f"no aggregate {call[1]!r}; {suggest(name, AGGREGATE_FUNCTIONS)}")
+    if (function == "count") != (argument == "*"):
+        raise ContractError("count counts rows: count(*)" if function == "count" else f"{text!r} needs an expression")
+    if function == "collect_set":
+        return function, *_bounded(argument)
+    return function, None if function == "count" else argument, 0
+
+
+def _bounded(argument: str) -> tuple[str, int]:
+    """The expression, and how many values there are at most. Raises ContractError for a bound of no use."""
+    bound = re.fullmatch(r"(.+),\s*(\d+)", argument)
+    if bound is None:
+        return argument, MAX_SET
+    if not 1 <= int(bound[2]) <= MAX_MAX_SET:
+        raise ContractError(f"a set has 1 to {MAX_MAX_SET:,} values, not {bound[2]}")
+    return bound[1].strip(), int(bound[2])
+
+
+def _check_truncated(names: Compilation, aggregate: Aggregate, keep: dict[str, str]) -> None:
+    """Whether the message can say that a set lacks values. Raises ContractError."""
+    field = field_in(names.sink, aggregate.truncated)
+    if kind(field) != "bool" or field.is_repeated:
+        raise ContractError(f"{field.full_name} is no bool, which says whether the set lacks values")
+    if field.name in keep:
+        raise ContractError(f"{field.name} says whether the set lacks values; it is filled by that alone")
+
+
+def _group_field(names: Compilation, group: FieldPath) -> FieldDescriptor:
+    """The field of the sink's message that the values at one path of the group go into."""
+    with names.at("group_by"):
+        field = field_in(names.sink, group.names[-1])
+        same = field.type == group.fields[-1].type and decimal_of(field) == group.decimal
+        if kind(field) != group.kind or field.is_repeated or not same:
+            raise ContractError(f"{group} does not fit the field {field.full_name}, which the group goes into")
+    return field
+
+
+def _window(names: Compilation) -> Window | None:
+    window = names.definition.window
+    if window is None:
+        return None
+    with names.at("window"):
+        for name in WINDOW_FIELDS:
+            if kind(field_in(names.sink, name)) != "timestamp":
+                raise ContractError(f"{names.sink.full_name}.{name} is no Timestamp")
+    time, hop = names.path("window.time", window.time, ("timestamp",)), window.hop or window.size
+    return Window(time, window.size, hop, window.lateness, window.keep)

@@ -1,0 +1,127 @@
+"""Passes rows on, as a route does, each with the sums that its group has then.
+
+Records are written at least once, and those that come again after a crash are the same: Spark writes down what a
+micro-batch takes before it begins, and within a batch the log decides on the order (RunningTotals.java). Real-time mode
+has no such batches, so it is refused for these (ADR 0032).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self, cast
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
+from typing_extensions import override
+
+from statecast_domains.sections import RouteSection
+from stream_processor.errors import ContractError
+from stream_processor.pipeline.compile import Compilation
+from stream_processor.pipeline.fields import field_in, scope_of
+from stream_processor.pipeline.pipeline import Aggregate, Line, SummingPipeline
+from stream_processor.pipeline.sql_expression import check_aggregate
+from stream_processor.shapes.aggregate import parsed_aggregate
+from stream_processor.shapes.route import PassingPipeline, operations_of
+from stream_processor.spark_internals import running_totals
+from stream_processor.steps.aggregation import difference, is_beyond, numbers, paired
+from stream_processor.steps.contributions import check_numbers, contributed, contributions, parts_of
+from stream_processor.steps.dead_letters import LETTER, explode_groups, is_letter
+from stream_processor.steps.decode import INSERTS
+from stream_processor.steps.functions import Functions, filled
+from stream_processor.steps.keyed_topic import entries, known_rows
+from stream_processor.steps.outcomes import WITHHELD, observe_withheld
+
+WHEN_NEW = "when_new"
+"""A column: whether a record is passed on only if the row was not in its group before."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TotalsPipeline(SummingPipeline, PassingPipeline):
+    """A route with records that carry the sums of their group so far: the `aggregates`."""
+
+    numbers_key = "keep.route.totals"
+
+    @override
+    @classmethod
+    def compiled(cls, names: Compilation) -> Self:
+        group = names.group(single="keep.route.totals")
+        names.check_select(names.scope())
+        primary_key = names.primary_key()
+        aggregates = tuple(_aggregates(names))
+        operations = operations_of(names)
+        return cls(**names.common, group=group, primary_key=primary_key, operations=operations, aggregates=aggregates)
+
+    @override
+    def state(self) -> Iterator[Line]:
+        yield from super().state()
+        yield "pass on", self.passed_on("are passed on with what their group has then, at least once")
+
+    @override
+    def checked(self, changes: DataFrame) -> DataFrame:
+        return check_numbers(changes, self)
+
+    @override
+    def records(self, read: Sequence[DataFrame], partitions: int, epoch: int, functions: Functions) -> DataFrame:
+        """Returns `key`, the group as text, and `value`, the result of `select` with the totals behind it.
+
+        A record with a total beyond its field is withheld: there is none. Encoded messages that are laid end to end
+        are one message.
+        """
+        [changes] = read
+        lines = self._lines(self._known(self._passed(changes), functions))
+        totals = running_totals(lines, ["rows", *(part.name for part in parts_of(self.aggregates))])
+        judged = observe_withheld(totals.withColumn(WITHHELD, ~is_letter() & is_beyond(self)))
+        message = functions.encode(filled(self.sink, numbers(self)), self.sink.full_name)
+        value = F.concat("payload", message).alias("value")
+        return judged.where(~F.col(WITHHELD)).select(F.col("key").cast("binary").alias("key"), value, LETTER)
+
+    def _passed(self, changes: DataFrame) -> DataFrame:
+        """Takes `payload` away where the change's operation is not among the route's, and adds WHEN_NEW."""
+        operation = F.col("change.operation")
+        payload = F.when(operation.isin(*self.operations), F.col("payload"))
+        return changes.withColumns({"payload": payload, WHEN_NEW: operation.isin(*INSERTS)})
+
+    def _known(self, passed: DataFrame, functions: Functions) -> DataFrame:
+        """Returns the rows with what they add to their groups, and what they added before: an event is new."""
+        if not self.events:
+            rows = entries(contributions(passed, self), self, functions, beside=[WHEN_NEW])
+            return known_rows(rows, self, every_change=True)
+        new = {"previous": F.filter("current", lambda _: F.lit(False)), "applied": F.lit(True)}
+        columns = ("epoch", "sequence", "payload", WHEN_NEW, "current", LETTER)
+        added = contributed(passed, "after", "current", self).select(*columns)
+        return added.withColumns({**new, "primary_key": F.lit("")})
+
+    def _lines(self, known: DataFrame) -> DataFrame:
+        """One line per group that an applied change touches: the added numbers, and the `payload` of a record.
+
+        A row that a snapshot reads again is in its group already: that is no new row, and nobody is told of it.
+        """
+        parts = parts_of(self.aggregates)
+        nothing = F.filter("current", lambda _: F.lit(False))
+        pairs = paired(F.coalesce(F.col("previous"), nothing), F.col("current"))
+
+        def line(pair: Column) -> Column:
+            tells = pair.getField("entered").isNotNull() & (~F.col(WHEN_NEW) | pair.getField("left").isNull())
+            payload = F.when(tells, F.col("payload")).alias("payload")
+            return F.struct(pair.getField("key").alias("key"), *difference(pair, parts), payload)
+
+        applied = known.where(F.col("applied") | is_letter())
+        return explode_groups(applied, F.transform(pairs, line), ["primary_key", "epoch", "sequence"])
+
+
+def _aggregates(names: Compilation) -> Iterator[Aggregate]:
+    key, route = TotalsPipeline.numbers_key, cast(RouteSection, names.definition.keep.route)
+    totals = route.totals or {}
+    for name in totals.keys() & (names.definition.select or {}).keys():
+        raise names.wrong(f"{key}.{name}", f"{name} is filled by select")
+    scope = scope_of(names.row, {})
+    for name, text in totals.items():
+        with names.at(f"{key}.{name}"):
+            function, argument, _ = parsed_aggregate(text)
+            if function == "collect_set":
+                raise ContractError("running totals are count, sum and avg")
+            if function in ("min", "max"):
+                problem = "cannot be taken back when a row changes; running totals are count, sum and avg"
+                raise ContractError(f"{function} {problem}")
+            aggregate = Aggregate(field_in(names.sink, name), function, argument)
+            check_aggregate(aggregate, scope)
+        yield aggregate
