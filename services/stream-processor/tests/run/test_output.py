@@ -124,25 +124,23 @@ def test_what_is_no_state_record_has_no_lag(brokers: KafkaSettings, topic: str, 
 def test_it_sums_over_all_queries(metrics: Metrics) -> None:
     output = Output(FakeTail(({"keyed": 1200}, {"keyed": [0.045, 0.12]})).look, {"keyed": "q"}, ["keyed"], metrics)
     output.look()
-    for query, checkpoint in (("q", 100.0), ("r", 104.0)):
-        metrics.input_rate.labels(query).set(500)
-        metrics.state_rows.labels(query).set(1000)
-        metrics.last_checkpoint.labels(query).set(checkpoint)
-    metrics.dead_letters.labels("t").set(2)
+    queries = [Mock(input_rate=500, state_rows=1000, checkpointed_at=at) for at in (100.0, 104.0)]
 
-    line = summary(metrics.registry, output, None, now=112.0)
+    line = summary(output, queries, letters=2, waiting=0, now=112.0)
 
     assert line == (
         "in 1,000/s · out 1,200/s · lag p50 45 ms, p99 120 ms · state 2,000 rows · checkpoint 12 s ago · dead letters 2"
     )
+    assert summary(output, queries, letters=2, waiting=3, now=112.0).endswith("3 records wait behind open transactions")
 
 
 def test_before_anything_is_known_it_says_so(metrics: Metrics) -> None:
     output = Output(FakeTail(({}, {})).look, {}, [], metrics)
 
-    assert "lag p50 unknown" in summary(metrics.registry, output, None, now=1.0)
-    assert "no checkpoint yet" in summary(metrics.registry, output, None, now=1.0)
-    assert summary(metrics.registry, output, "starting Spark", now=1.0) == "starting Spark"
+    line = summary(output, [], letters=0, waiting=0, now=1.0)
+
+    assert "lag p50 unknown" in line
+    assert "no checkpoint yet" in line
 
 
 def test_a_header_whose_name_is_no_text_ends_nothing() -> None:

@@ -184,6 +184,11 @@ class DeadLetterLimits:
         self.too_many = too_many
         return too_many
 
+    @property
+    def counted(self) -> int:
+        """How many dead letters count, as of the last check."""
+        return sum(len(each.together) for each in self._letters.values())
+
     def accept(self, topic: str) -> int:
         """Counts from now on; returns how many records the topic has had, the new beginning. Raises KafkaException."""
         ends = self._ends([topic]).get(topic)

@@ -11,12 +11,12 @@ from typing import cast
 
 import structlog
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaException, Message, TopicPartition
-from prometheus_client import CollectorRegistry
 
 from statecast_service.kafka import KafkaSettings, connect
 from stream_processor.metrics import Metrics
 from stream_processor.run.plan import QueryPlan
 from stream_processor.run.topics import Topics, state_record
+from stream_processor.run.watch import WatchedQuery
 
 log = structlog.get_logger()
 
@@ -152,30 +152,25 @@ class Output:
         return lags[round(share * (len(lags) - 1))] if lags else None
 
 
-def summary(registry: CollectorRegistry, output: Output, reason: str | None, now: float) -> str:
-    """Returns the line for people about a process.
+def summary(output: Output, queries: Iterable[WatchedQuery], letters: int, waiting: int, now: float) -> str:
+    """Returns the line for people about a process that is ready.
 
-    `reason` is its readiness: None when it is ready, else the reason, which is then the line. `now` is in seconds since
-    1970, like the metrics.
+    `letters` are the dead letters that count, `waiting` the records behind open transactions; `now` is in seconds since
+    1970.
     """
-    if reason is not None:
-        return reason
-    checkpoints = _values(registry, "stream_processor_last_checkpoint_timestamp_seconds")
+    running = list(queries)
+    checkpoints = [each.checkpointed_at for each in running if each.checkpointed_at is not None]
     parts = [
-        f"in {sum(_values(registry, 'stream_processor_input_rows_per_second')):,.0f}/s",
+        f"in {sum(each.input_rate for each in running):,.0f}/s",
         f"out {output.rate:,.0f}/s",
         f"lag p50 {_milliseconds(output.quantile(0.5))}, p99 {_milliseconds(output.quantile(0.99))}",
-        f"state {sum(_values(registry, 'stream_processor_state_rows')):,.0f} rows",
+        f"state {sum(each.state_rows for each in running):,.0f} rows",
         f"checkpoint {now - min(checkpoints):,.0f} s ago" if checkpoints else "no checkpoint yet",
-        f"dead letters {sum(_values(registry, 'stream_processor_dead_letters')):,.0f}",
+        f"dead letters {letters:,.0f}",
     ]
-    if waiting := sum(_values(registry, "stream_processor_waiting_records")):
+    if waiting:
         parts.append(f"{waiting:,.0f} records wait behind open transactions")
     return " · ".join(parts)
-
-
-def _values(registry: CollectorRegistry, name: str) -> list[float]:
-    return [sample.value for family in registry.collect() for sample in family.samples if sample.name == name]
 
 
 def _milliseconds(seconds: float | None) -> str:

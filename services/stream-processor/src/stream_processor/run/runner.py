@@ -262,7 +262,9 @@ class Runner:
                 checkpointed.look()
                 if pause == LOOK_S:
                     output.look()
-                self.show(summary(self.metrics.registry, output, self.readiness.reason, time.time()))
+                waiting = sum(watch.waiting_records.values())
+                line = summary(output, starts.running, limits.counted, waiting, time.time())
+                self.show(self.readiness.reason or line)
                 # A query may be held back for long, and the others have output meanwhile.
                 pause = LOOK_S if all(each.started for each in starts.running) else pause
                 if not ready and self.readiness.reason is None:

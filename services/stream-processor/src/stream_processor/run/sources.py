@@ -36,6 +36,8 @@ class SourceWatch:
     _since: dict[tuple[str, int], int] = field(default_factory=dict, init=False)
     """The first offset of the transaction that was open at the last look, by topic and partition."""
     _told: set[tuple[str, int, int]] = field(default_factory=set, init=False)
+    waiting_records: dict[str, int] = field(default_factory=dict, init=False)
+    """By topic, how many records wait behind open transactions, as of the last look for them."""
 
     def look(self, plans: Sequence[QueryPlan], ended: Collection[str] = ()) -> dict[str, str]:
         """Returns the reasons why queries must not go on, by their names.
@@ -57,7 +59,8 @@ class SourceWatch:
         return {name: reason for name, reason in reasons.items() if reason is not None}
 
     def _look_behind(self, topic: str, waiting: Mapping[int, Waiting]) -> None:
-        self.metrics.waiting_records.labels(topic).set(sum(each.records for each in waiting.values()))
+        self.waiting_records[topic] = sum(each.records for each in waiting.values())
+        self.metrics.waiting_records.labels(topic).set(self.waiting_records[topic])
         for number, each in waiting.items():
             is_old = self._since.get((topic, number)) == each.since
             if is_old and (topic, number, each.since) not in self._told:

@@ -98,6 +98,10 @@ class WatchedQuery:
     started: bool = field(default=False, init=False)
     checkpointed: Mapping[str, Ends] = field(default_factory=dict, init=False)
     """The offset of each partition of a source at which a replay would begin, by the last checkpoint of this run."""
+    checkpointed_at: float | None = field(default=None, init=False)
+    input_rate: float = field(default=0.0, init=False)
+    """Records read a second, over the last batch: Spark's own rate is against the pause before it."""
+    state_rows: int = field(default=0, init=False)
     _batch: int = field(default=-1, init=False)
     _begun: float = field(init=False)
 
@@ -158,21 +162,23 @@ class WatchedQuery:
         metrics, query = self.metrics, self.plan.name
         metrics.checkpoints.labels(query).inc()
         metrics.checkpoint_seconds.labels(query).set(_checkpoint_ms(progress) / 1000)
-        metrics.last_checkpoint.labels(query).set(self.clock())
+        self.checkpointed_at = self.clock()
+        metrics.last_checkpoint.labels(query).set(self.checkpointed_at)
         duration_s = progress["durationMs"].get("triggerExecution", 0) / 1000
         if self.plan.realtime:
             interval_s = self.plan.checkpoint.total_seconds()
             metrics.checkpoint_pause.labels(query).set(max(duration_s - interval_s, 0.0))
         metrics.input_rows.labels(query).inc(progress["numInputRows"])
-        # Over the batch: Spark's own rate is against the pause before it, none in real-time mode.
-        metrics.input_rate.labels(query).set(progress["numInputRows"] / duration_s if duration_s else 0.0)
+        self.input_rate = progress["numInputRows"] / duration_s if duration_s else 0.0
+        metrics.input_rate.labels(query).set(self.input_rate)
         self._tell_outcomes(progress)
         self._tell_truncation(progress)
         self._tell_withheld(progress)
         windows = observed(progress, WINDOWS)
         metrics.ended_windows.labels(query).inc(windows.get("ended") or 0)
         metrics.late_window_changes.labels(query).inc(windows.get("late") or 0)
-        metrics.state_rows.labels(query).set(sum(operator["numRowsTotal"] for operator in operators))
+        self.state_rows = sum(operator["numRowsTotal"] for operator in operators)
+        metrics.state_rows.labels(query).set(self.state_rows)
         metrics.state_bytes.labels(query).set(sum(operator["memoryUsedBytes"] for operator in operators))
 
     def _tell_outcomes(self, progress: Mapping[str, Any]) -> None:
