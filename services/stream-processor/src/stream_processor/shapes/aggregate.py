@@ -1,7 +1,7 @@
 """Keeps one message per group: what the rows of the group, and of a window of it, add up to."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self, cast
 
@@ -58,12 +58,18 @@ class AggregatePipeline(SummingPipeline):
         keep = cast(dict[str, str], names.definition.keep.aggregate)
         windows = WINDOW_FIELDS if names.definition.window else ()
         reserved = (*(path.names[-1] for path in group.paths), *windows)
-        primary_key = names.primary_key()
+        primary_key, scope = names.primary_key(), scope_of(names.row, element_of(group.element))
+
+        def refused(function: str, field: str) -> str | None:
+            if function in ("min", "max") and not names.definition.inserts_only:
+                return f"{function} cannot be taken back when a row changes; say insert_only: true if none does"
+            return f"{field} is filled with the group or its window" if field in reserved else None
+
         return cls(
             **names.common,
             group=group,
             primary_key=primary_key,
-            aggregates=tuple(_aggregates(names, keep, reserved, scope_of(names.row, element_of(group.element)))),
+            aggregates=tuple(aggregates_of(names, cls.numbers_key, keep, scope, refused)),
             group_fields=tuple(_group_field(names, path) for path in group.paths),
             window=_window(names),
         )
@@ -169,23 +175,26 @@ class AggregatePipeline(SummingPipeline):
         return filled(self.sink, columns | numbers(self))
 
 
-def _aggregates(names: Compilation, keep: dict[str, str], reserved: Sequence[str], scope: Scope) -> Iterator[Aggregate]:
-    for name, text in keep.items():
-        with names.at(f"{AggregatePipeline.numbers_key}.{name}"):
-            function, argument, limit = parsed_aggregate(text)
-            if function in ("min", "max") and not names.definition.inserts_only:
-                problem = "cannot be taken back when a row changes; say insert_only: true if none does"
-                raise ContractError(f"{function} {problem}")
-            if name in reserved:
-                raise ContractError(f"{name} is filled with the group or its window")
+def aggregates_of(
+    names: Compilation, key: str, texts: Mapping[str, str], scope: Scope, refused: Callable[[str, str], str | None]
+) -> Iterator[Aggregate]:
+    """Yields the aggregates in the `texts` at a key of the file, by field; their arguments see the names of `scope`.
+
+    `refused` says of a function and a field why they cannot go together. Raises PipelineFileError.
+    """
+    for name, text in texts.items():
+        with names.at(f"{key}.{name}"):
+            function, argument, limit = _parsed(text)
+            if (problem := refused(function, name)) is not None:
+                raise ContractError(problem)
             aggregate = Aggregate(field_in(names.sink, name), function, argument, limit)
             check_aggregate(aggregate, scope)
             if limit:
-                _check_truncated(names, aggregate, keep)
+                _check_truncated(names, aggregate, texts)
         yield aggregate
 
 
-def parsed_aggregate(text: str) -> tuple[AggregateFunction, str | None, int]:
+def _parsed(text: str) -> tuple[AggregateFunction, str | None, int]:
     """The function that `text` calls, its argument, and the bound of a set. Raises ContractError for any other form."""
     call = _AGGREGATE.fullmatch(text)
     if call is None:
@@ -211,12 +220,12 @@ def _bounded(argument: str) -> tuple[str, int]:
     return bound[1].strip(), int(bound[2])
 
 
-def _check_truncated(names: Compilation, aggregate: Aggregate, keep: dict[str, str]) -> None:
+def _check_truncated(names: Compilation, aggregate: Aggregate, texts: Mapping[str, str]) -> None:
     """Whether the message can say that a set lacks values. Raises ContractError."""
     field = field_in(names.sink, aggregate.truncated)
     if kind(field) != "bool" or field.is_repeated:
         raise ContractError(f"{field.full_name} is no bool, which says whether the set lacks values")
-    if field.name in keep:
+    if field.name in texts:
         raise ContractError(f"{field.name} says whether the set lacks values; it is filled by that alone")
 
 

@@ -14,12 +14,10 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from typing_extensions import override
 
 from statecast_domains.sections import RouteSection
-from stream_processor.errors import ContractError
 from stream_processor.pipeline.compile import Compilation
-from stream_processor.pipeline.fields import field_in, scope_of
-from stream_processor.pipeline.pipeline import Aggregate, Line, SummingPipeline
-from stream_processor.pipeline.sql_expression import check_aggregate
-from stream_processor.shapes.aggregate import parsed_aggregate
+from stream_processor.pipeline.fields import scope_of
+from stream_processor.pipeline.pipeline import Line, SummingPipeline
+from stream_processor.shapes.aggregate import aggregates_of
 from stream_processor.shapes.route import PassingPipeline, operations_of
 from stream_processor.spark_internals import running_totals
 from stream_processor.steps.aggregation import difference, is_beyond, numbers, paired
@@ -43,12 +41,18 @@ class TotalsPipeline(SummingPipeline, PassingPipeline):
     @override
     @classmethod
     def compiled(cls, names: Compilation) -> Self:
-        group = names.group(single="keep.route.totals")
+        group = names.group(single=cls.numbers_key)
         names.check_select(names.scope())
-        primary_key = names.primary_key()
-        aggregates = tuple(_aggregates(names))
-        operations = operations_of(names)
-        return cls(**names.common, group=group, primary_key=primary_key, operations=operations, aggregates=aggregates)
+        totals = cast(RouteSection, names.definition.keep.route).totals or {}
+        for name in totals.keys() & (names.definition.select or {}).keys():
+            raise names.wrong(f"{cls.numbers_key}.{name}", f"{name} is filled by select")
+        return cls(
+            **names.common,
+            group=group,
+            primary_key=names.primary_key(),
+            operations=operations_of(names),
+            aggregates=tuple(aggregates_of(names, cls.numbers_key, totals, scope_of(names.row, {}), _refused)),
+        )
 
     @override
     def state(self) -> Iterator[Line]:
@@ -108,20 +112,7 @@ class TotalsPipeline(SummingPipeline, PassingPipeline):
         return explode_groups(applied, F.transform(pairs, line), ["primary_key", "epoch", "sequence"])
 
 
-def _aggregates(names: Compilation) -> Iterator[Aggregate]:
-    key, route = TotalsPipeline.numbers_key, cast(RouteSection, names.definition.keep.route)
-    totals = route.totals or {}
-    for name in totals.keys() & (names.definition.select or {}).keys():
-        raise names.wrong(f"{key}.{name}", f"{name} is filled by select")
-    scope = scope_of(names.row, {})
-    for name, text in totals.items():
-        with names.at(f"{key}.{name}"):
-            function, argument, _ = parsed_aggregate(text)
-            if function == "collect_set":
-                raise ContractError("running totals are count, sum and avg")
-            if function in ("min", "max"):
-                problem = "cannot be taken back when a row changes; running totals are count, sum and avg"
-                raise ContractError(f"{function} {problem}")
-            aggregate = Aggregate(field_in(names.sink, name), function, argument)
-            check_aggregate(aggregate, scope)
-        yield aggregate
+def _refused(function: str, _: str) -> str | None:
+    if function in ("min", "max"):
+        return f"{function} cannot be taken back when a row changes; running totals are count, sum and avg"
+    return "running totals are count, sum and avg" if function == "collect_set" else None

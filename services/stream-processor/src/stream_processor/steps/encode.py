@@ -20,9 +20,8 @@ from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.spark_internals import partition_keys, previous_rows
 from stream_processor.steps.dead_letters import HEADERS, LETTER, letter_key
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.outcomes import STATE, clock, state_counts
-from stream_processor.steps.record_keys import NUL, row_identity
-from stream_processor.steps.truncation import is_truncation, truncation_counts
+from stream_processor.steps.outcomes import STATE, clock, state_counts, truncation_counts
+from stream_processor.steps.record_keys import NUL, is_truncation, row_identity
 
 STATE_RECORD = "statecast.state.v1.StateRecord"
 TOMBSTONE_HEADER = "statecast-state-record"

@@ -11,10 +11,10 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.spark_internals import deduplicate
 from stream_processor.steps.dead_letters import is_letter, letter_key
-from stream_processor.steps.functions import Functions, row_type
+from stream_processor.steps.functions import Functions
 from stream_processor.steps.outcomes import STATE, passes, state_counts
 from stream_processor.steps.record_keys import event_time, key_text
-from stream_processor.steps.table_rows import DECODED, READERS, value_problem
+from stream_processor.steps.table_rows import READERS, rows_as_changes, value_problem
 
 MAX_PARTITIONS = 1 << 14
 """Partitions of a topic of events: an event's place is its offset, times this, plus its partition."""
@@ -37,22 +37,8 @@ def decode_events(records: DataFrame, pipeline: Pipeline, functions: Functions) 
         F.when(no_place, f"the topic has more than {MAX_PARTITIONS:,} partitions, or {MAX_OFFSET:,} records in one"),
         value_problem(pipeline),
     )
-    change = F.struct(
-        F.lit("OPERATION_CREATE").alias("operation"),
-        F.col("source"),
-        F.lit(None).cast(row_type(pipeline.row)).alias("before"),
-        F.col(f"{DECODED}.row").alias("after"),
-    )
-    checked = read.withColumn("problem", problem)
-    sound = F.col("problem").isNull()
-    return checked.select(
-        *records.columns,
-        F.when(sound, change).alias("change"),
-        F.when(sound, F.col(f"{DECODED}.payload")).alias("payload"),
-        "problem",
-        "epoch",
-        (F.col("offset") * MAX_PARTITIONS + F.col("partition")).alias("sequence"),
-    )
+    read = read.withColumns({"problem": problem, "sequence": F.col("offset") * MAX_PARTITIONS + F.col("partition")})
+    return rows_as_changes(read, F.lit("OPERATION_CREATE"), F.lit(True), records.columns, pipeline)
 
 
 def first_events(events: DataFrame, pipeline: Pipeline) -> DataFrame:

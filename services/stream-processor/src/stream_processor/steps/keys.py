@@ -9,9 +9,15 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from stream_processor.pipeline.fields import FieldPath, KeyPaths
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.foreign_forms import key_form
-from stream_processor.steps.truncation import MARK, is_truncation
 
 NUL = "\0"
+TRUNCATE = "OPERATION_TRUNCATE"
+"""The `change.operation` of a truncation, which names no row and reaches every partition of the state (ADR 0028).
+
+The contract has none such: it goes into no record.
+"""
+MARK = "\0"
+"""The beginning of a truncation line's `primary_key`, and of no row's (PartitionKeys.java)."""
 RFC3339 = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 """UTC with six decimals: 27 characters that sort by time. The session's time zone must be UTC."""
 BETWEEN_VALUES = ":"
@@ -31,6 +37,10 @@ def row_keys(row: Column, group: KeyPaths, tail: Sequence[Column] = ()) -> Colum
     groups = F.array_distinct(element_texts(row, group.paths[0])) if group.repeated else F.array(key_text(row, group))
     keys = F.array_compact(F.transform(groups, lambda each: F.concat(each, *tail)))
     return F.when(row.isNotNull(), keys).otherwise(F.array().cast("array<string>"))
+
+
+def is_truncation() -> Column:
+    return F.col("change.operation") == TRUNCATE
 
 
 def key_text(row: Column, key: KeyPaths) -> Column:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.log_positions import INCREMENTAL
 from stream_processor.steps.projection import KEY_MATCHES
-from stream_processor.steps.record_keys import is_in_a_group
+from stream_processor.steps.record_keys import MARK, is_in_a_group
 
 NEWER = "superseded_newer"
 IN_STATE = ("applied", "filtered", "duplicate", "superseded", NEWER)
@@ -51,6 +51,18 @@ def _snapshot_counts() -> list[Column]:
 def state_counts() -> list[Column]:
     """Returns the counts of the outcomes that the state has found, for an observation of the lines behind it."""
     return [F.sum(f"outcomes.{each}").alias(each) for each in IN_STATE]
+
+
+def truncation_counts() -> list[Column]:
+    """Returns the counts of truncations, for an observation of the lines behind the state.
+
+    These are `truncated`, the highest `sequence` of a batch's truncations, null if none, and how many `rows_left`.
+    """
+    lines = F.col("primary_key").startswith(MARK) & F.col("applied")
+    return [
+        F.max(F.when(lines, F.col("sequence"))).alias("truncated"),
+        F.count_if(lines & (F.size("previous") > 0)).alias("rows_left"),
+    ]
 
 
 def observe_withheld(results: DataFrame) -> DataFrame:

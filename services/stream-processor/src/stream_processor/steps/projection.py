@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
-from pyspark.sql.types import IntegralType, StringType
+from pyspark.sql.types import DataType, IntegralType, StringType
 
 from statecast_domains.errors import PipelineFileError
 from stream_processor.pipeline.pipeline import Pipeline
@@ -129,11 +129,7 @@ def place(changes: DataFrame, pipeline: Pipeline, partitions: int, functions: Fu
     if sql is None:
         return changes
     scoped = in_scope(changes, "after", _beside(pipeline))
-    try:
-        value = exact(attempt(sql), changes.sparkSession)
-        of_type = scoped.select(value.alias(PARTITION)).schema[PARTITION].dataType
-    except AnalysisException as error:
-        raise refused(pipeline, key, error) from error
+    value, of_type = _computed(scoped, pipeline, key, sql)
     if isinstance(of_type, IntegralType):
         partition = F.pmod(value.cast("long"), F.lit(partitions)).cast("int")
     elif isinstance(of_type, StringType):
@@ -155,12 +151,17 @@ def _beside(pipeline: Pipeline) -> dict[str, str]:
 def _selected(scoped: DataFrame, pipeline: Pipeline, name: str, sql: str) -> Column:
     """The expression. Raises PipelineFileError if its type does not fit the field's."""
     key, declared = f"select.{name}", row_type(pipeline.sink)[name].dataType
-    try:
-        expression = exact(attempt(sql), scoped.sparkSession)
-        actual = scoped.select(expression.alias(name)).schema[name].dataType
-    except AnalysisException as error:
-        raise refused(pipeline, key, error) from error
+    expression, actual = _computed(scoped, pipeline, key, sql)
     if not fits(actual, declared):
         problem = f"is {actual.simpleString()}, the field needs {declared.simpleString()}"
         raise PipelineFileError(pipeline.file, key, problem)
     return expression
+
+
+def _computed(scoped: DataFrame, pipeline: Pipeline, key: str, sql: str) -> tuple[Column, DataType]:
+    """The expression at a key of the file, and its type. Raises PipelineFileError if Spark cannot compute it."""
+    try:
+        expression = exact(attempt(sql), scoped.sparkSession)
+        return expression, scoped.select(expression.alias("value")).schema["value"].dataType
+    except AnalysisException as error:
+        raise refused(pipeline, key, error) from error

@@ -4,6 +4,8 @@ No record has the row as it was before: the state knows. So a table has neither 
 and delete, and the output of one pipeline can be the input of another.
 """
 
+from collections.abc import Sequence
+
 from google.protobuf.descriptor import Descriptor
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
@@ -29,23 +31,24 @@ def decode_table(records: DataFrame, pipeline: Pipeline, functions: Functions) -
     """
     read = READERS[pipeline.table or "state-record"](records, pipeline.row, functions)
     problem = F.coalesce(_key_problem(F.col("key"), pipeline), value_problem(pipeline))
-    checked = read.withColumn("problem", problem)
-    sound, deleted = F.col("problem").isNull(), F.col("value").isNull() | F.col("leaves")
-    row, payload = F.col(f"{DECODED}.row"), F.col(f"{DECODED}.payload")
+    deleted = F.col("value").isNull() | F.col("leaves")
+    operation = F.when(deleted, "OPERATION_DELETE").otherwise("OPERATION_UPDATE")
+    return rows_as_changes(read.withColumn("problem", problem), operation, ~deleted, records.columns, pipeline)
+
+
+def rows_as_changes(
+    read: DataFrame, operation: Column, has_row: Column, kept: Sequence[str], pipeline: Pipeline
+) -> DataFrame:
+    """Returns the columns `kept` and those that decode adds, of records that one of READERS has read."""
+    sound = F.col("problem").isNull()
     change = F.struct(
-        F.when(deleted, "OPERATION_DELETE").otherwise("OPERATION_UPDATE").alias("operation"),
+        operation.alias("operation"),
         F.col("source"),
         F.lit(None).cast(row_type(pipeline.row)).alias("before"),
-        F.when(~deleted, row).alias("after"),
+        F.when(has_row, F.col(f"{DECODED}.row")).alias("after"),
     )
-    return checked.select(
-        *records.columns,
-        F.when(sound, change).alias("change"),
-        F.when(sound & ~deleted, payload).alias("payload"),
-        "problem",
-        "epoch",
-        "sequence",
-    )
+    payload = F.when(sound & has_row, F.col(f"{DECODED}.payload")).alias("payload")
+    return read.select(*kept, F.when(sound, change).alias("change"), payload, "problem", "epoch", "sequence")
 
 
 def _key_problem(key: Column, pipeline: Pipeline) -> Column:
