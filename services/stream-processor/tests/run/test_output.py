@@ -12,7 +12,7 @@ from statecast.state.v1.state_pb2 import StateRecord
 from statecast_service.kafka import KafkaSettings
 from stream_processor.metrics import Metrics
 from stream_processor.run.output import MAX_SAMPLE, RECENT_LOOKS, Output, SinkTail, lag_of, summary
-from stream_processor.steps.keyed_topic import TOMBSTONE_HEADER
+from stream_processor.steps.encode import TOMBSTONE_HEADER
 from testkit.stream_processor.fakes import FakeTail
 
 

@@ -15,9 +15,10 @@ from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.shapes.latest import LatestPipeline, retract
 from stream_processor.steps.dead_letters import mark_letters
 from stream_processor.steps.decode import decode
+from stream_processor.steps.encode import TOMBSTONE_HEADER
 from stream_processor.steps.flow import checked_changes
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.keyed_topic import TOMBSTONE_HEADER, entries
+from stream_processor.steps.state import entries
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.micro_batches import MicroBatches
 from testkit.stream_processor.process import wait_until

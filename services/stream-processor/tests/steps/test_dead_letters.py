@@ -22,7 +22,7 @@ from stream_processor.steps.dead_letters import (
 )
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.record_keys import MAX_PART
+from stream_processor.steps.keys import MAX_PART
 from testkit.stream_processor.changes import POSITION_CHANGES, change, invoice, invoice_change, order
 from testkit.stream_processor.micro_batches import MicroBatches
 from testkit.topics import Record

@@ -16,7 +16,7 @@ from stream_processor.steps.debezium_forms import MESSAGE, UNWRAPPED
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes, written_records
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.record_keys import TRUNCATE
+from stream_processor.steps.keys import TRUNCATE
 from testkit.stream_processor.changes import START, order
 from testkit.stream_processor.micro_batches import MicroBatches
 

@@ -24,9 +24,9 @@ from stream_processor.run.plan import QueryPlan, plan, topics_of
 from stream_processor.run.queries import prepare
 from stream_processor.run.session import CLASS_ARCHIVE, start_session
 from stream_processor.settings import Settings
+from stream_processor.steps.encode import to_kafka
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.keyed_topic import to_kafka
 
 log = structlog.get_logger()
 

@@ -18,9 +18,9 @@ from stream_processor.run.plan import QueryPlan, topics_of
 from stream_processor.run.plan import plan as plan_queries
 from stream_processor.spark_internals import JVM_REFUSALS, jvm_reason, plan_text
 from stream_processor.steps.decode import read_changes
+from stream_processor.steps.encode import to_kafka
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.keyed_topic import to_kafka
 
 EXPLAINED_PARTITIONS = 4
 """An explained plan is that of a sink with so many; the real number is known to Kafka alone."""

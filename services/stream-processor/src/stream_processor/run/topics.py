@@ -32,7 +32,7 @@ from statecast_service.kafka import KafkaSettings, connect, denied, reason
 from stream_processor.errors import ConfigurationError
 from stream_processor.pipeline.pipeline import Pipeline, dead_letter_topic
 from stream_processor.run.plan import UNSEEN, TopicState
-from stream_processor.steps.keyed_topic import BESIDE_PAYLOAD, MAX_REQUEST_BYTES, TOMBSTONE_HEADER
+from stream_processor.steps.encode import BESIDE_PAYLOAD, MAX_REQUEST_BYTES, TOMBSTONE_HEADER
 
 log = structlog.get_logger()
 

@@ -28,10 +28,11 @@ from stream_processor.pipeline.sql_expression import check_aggregate
 from stream_processor.steps.aggregation import differences, is_beyond, numbers, signed
 from stream_processor.steps.contributions import check_numbers, contributed, contributions, parts_of, set_types
 from stream_processor.steps.dead_letters import LETTER, explode_groups
+from stream_processor.steps.encode import encode_record, encode_source, to_records
 from stream_processor.steps.functions import Functions, filled
-from stream_processor.steps.keyed_topic import encode_record, encode_source, entries, known_rows, to_records
+from stream_processor.steps.keys import NUL, group_problems, has_group, values_of
 from stream_processor.steps.outcomes import WITHHELD, observe_withheld
-from stream_processor.steps.record_keys import NUL, group_problems, has_group, values_of
+from stream_processor.steps.state import entries, known_rows
 from stream_processor.steps.windows import check_windows, columns_of, follow_clock, sums_until_end
 
 MAX_SET, MAX_MAX_SET = 1_000, 10_000

@@ -11,9 +11,10 @@ from typing_extensions import override
 from stream_processor.pipeline.compile import Compilation
 from stream_processor.pipeline.pipeline import Line, Pipeline, RowKey
 from stream_processor.steps.dead_letters import LETTER, explode_groups, explode_lines
+from stream_processor.steps.encode import encode_record, encode_source, to_records
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.keyed_topic import encode_record, encode_source, entries, known_rows, to_records
-from stream_processor.steps.record_keys import event_time, row_keys, text_problems
+from stream_processor.steps.keys import event_time, row_keys, text_problems
+from stream_processor.steps.state import entries, known_rows
 
 
 @dataclass(frozen=True, kw_only=True)

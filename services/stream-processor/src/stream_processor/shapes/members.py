@@ -12,7 +12,7 @@ from stream_processor.pipeline.compile import Compilation
 from stream_processor.pipeline.fields import FieldPath, KeyPaths, Kind
 from stream_processor.pipeline.pipeline import RowKey
 from stream_processor.shapes.latest import LatestPipeline, mismatch
-from stream_processor.steps.record_keys import (
+from stream_processor.steps.keys import (
     NUL,
     group_problems,
     has_group,

@@ -17,8 +17,8 @@ from stream_processor.pipeline.sql_expression import type_of
 from stream_processor.steps.dead_letters import LETTER, explode_lines, is_letter, mark_letters
 from stream_processor.steps.flow import selected
 from stream_processor.steps.functions import Functions
+from stream_processor.steps.keys import elements, group_problems, key_text, missing, single
 from stream_processor.steps.projection import ELEMENT, PARTITION, place
-from stream_processor.steps.record_keys import elements, group_problems, key_text, missing, single
 
 PARTITION_KINDS: tuple[Kind, ...] = ("string", "integer", "enum")
 

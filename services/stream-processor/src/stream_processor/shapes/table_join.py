@@ -20,8 +20,8 @@ from stream_processor.pipeline.pipeline import Line, Pipeline, RowKey
 from stream_processor.shapes.latest import LatestPipeline
 from stream_processor.spark_internals import table_join
 from stream_processor.steps.dead_letters import LETTER, is_letter, letter_key
+from stream_processor.steps.encode import encode_record, encode_source, to_records
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.keyed_topic import encode_record, encode_source, to_records
 from stream_processor.steps.outcomes import STATE, WITHHELD, clock, observe_withheld, state_counts
 from stream_processor.steps.projection import KEPT, in_scope, message_of
 

@@ -25,8 +25,8 @@ from stream_processor.steps.contributions import check_numbers, contributed, con
 from stream_processor.steps.dead_letters import LETTER, explode_groups, is_letter
 from stream_processor.steps.decode import INSERTS
 from stream_processor.steps.functions import Functions, filled
-from stream_processor.steps.keyed_topic import entries, known_rows
 from stream_processor.steps.outcomes import WITHHELD, observe_withheld
+from stream_processor.steps.state import entries, known_rows
 
 WHEN_NEW = "when_new"
 """A column: whether a record is passed on only if the row was not in its group before."""

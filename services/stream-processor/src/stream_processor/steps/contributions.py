@@ -17,8 +17,8 @@ from stream_processor.pipeline.pipeline import (
 )
 from stream_processor.spark_internals import attempt, exact
 from stream_processor.steps.functions import digits, fits, row_type
+from stream_processor.steps.keys import elements, key_text
 from stream_processor.steps.projection import KEPT, in_scope, refused
-from stream_processor.steps.record_keys import elements, key_text
 from stream_processor.steps.windows import window_tails
 
 PartFunction = Literal["sum", "count", "min", "max", "collect_set"]

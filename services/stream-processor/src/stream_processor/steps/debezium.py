@@ -32,8 +32,8 @@ from stream_processor.steps.json_texts import (
     trees_of,
     unavailable_problem,
 )
+from stream_processor.steps.keys import BETWEEN_VALUES, escaped
 from stream_processor.steps.log_positions import POSITION_FIELDS, READ, log_position, position_problem
-from stream_processor.steps.record_keys import BETWEEN_VALUES, escaped
 
 FIRST_EPOCH = 1
 SIDES = ("before", "after")

@@ -12,7 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.steps.json_texts import MALFORMED, half_character_problem
-from stream_processor.steps.record_keys import TRUNCATE
+from stream_processor.steps.keys import TRUNCATE
 
 CONNECTORS = ("postgresql", "mysql", "mariadb")
 """The databases from which changes are read, as `source.connector` names them."""

@@ -12,8 +12,8 @@ from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.spark_internals import deduplicate
 from stream_processor.steps.dead_letters import is_letter, letter_key
 from stream_processor.steps.functions import Functions
+from stream_processor.steps.keys import event_time, key_text
 from stream_processor.steps.outcomes import STATE, passes, state_counts
-from stream_processor.steps.record_keys import event_time, key_text
 from stream_processor.steps.table_rows import READERS, rows_as_changes, value_problem
 
 MAX_PARTITIONS = 1 << 14

@@ -10,9 +10,9 @@ from stream_processor.steps.dead_letters import address, is_letter, mark_letters
 from stream_processor.steps.decode import change_problems, decode, knows_before, stated_before
 from stream_processor.steps.event_rows import first_events
 from stream_processor.steps.functions import Functions
+from stream_processor.steps.keys import key_problems, usable_before
 from stream_processor.steps.outcomes import observe_read
 from stream_processor.steps.projection import filter_keys, filter_rows, join, project
-from stream_processor.steps.record_keys import key_problems, usable_before
 
 SELECTED = "what select makes"
 OF_RECORDS = ("value", "headers", "topic", "partition", "offset", "timestamp", "timestampType")

@@ -11,9 +11,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.pipeline.pipeline import Pipeline
+from stream_processor.steps.keys import MARK, is_in_a_group
 from stream_processor.steps.log_positions import INCREMENTAL
 from stream_processor.steps.projection import KEY_MATCHES
-from stream_processor.steps.record_keys import MARK, is_in_a_group
 
 NEWER = "superseded_newer"
 IN_STATE = ("applied", "filtered", "duplicate", "superseded", NEWER)

@@ -15,7 +15,7 @@ from statecast_domains.errors import PipelineFileError
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.spark_internals import attempt, attempted, exact, pattern_problem
 from stream_processor.steps.functions import Functions, filled, fits, row_type
-from stream_processor.steps.record_keys import single
+from stream_processor.steps.keys import single
 
 ELEMENT = "__element"
 """The column of an exploded path's elements, where there is one."""

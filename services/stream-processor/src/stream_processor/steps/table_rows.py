@@ -11,10 +11,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.pipeline.pipeline import Pipeline
+from stream_processor.steps.encode import STATE_RECORD, TOMBSTONE_HEADER
 from stream_processor.steps.foreign_forms import key_form, value_form
 from stream_processor.steps.functions import Functions, row_type
 from stream_processor.steps.json_rows import read_rows
-from stream_processor.steps.keyed_topic import STATE_RECORD, TOMBSTONE_HEADER
 
 MAX_KEY = 3_074
 """Characters of a record's key: those of a group, a sort and a member with the NULs between them."""

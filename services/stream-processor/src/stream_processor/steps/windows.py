@@ -13,7 +13,7 @@ from pyspark.sql.types import DataType
 
 from stream_processor.pipeline.pipeline import Window
 from stream_processor.spark_internals import window_sums
-from stream_processor.steps.record_keys import NUL, RFC3339, at
+from stream_processor.steps.keys import NUL, RFC3339, at
 
 RFC3339_LENGTH = 27
 FIRST_TIME, LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
