@@ -6,6 +6,7 @@ import pytest
 
 from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
+from query_service.lookups import Bounds
 from query_service.lookups.preference import Preference
 from query_service.storage.progress import Freshness
 from query_service.storage.replica import Replica
@@ -34,7 +35,12 @@ class Cluster:
     @property
     def ranks(self) -> list[int]:
         """The ranks in the order in which they are asked."""
-        return [self.ranked.index(member) + 1 for member in self.preference.order(SHARD)]
+        return self.ranks_within(None)
+
+    def ranks_within(self, max_lag_ms: int | None) -> list[int]:
+        """The ranks in the order in which a query with this bound asks them."""
+        order = self.preference.order(SHARD, Bounds(max_lag_ms))
+        return [self.ranked.index(member) + 1 for member in order]
 
 
 @pytest.fixture
@@ -49,6 +55,16 @@ def test_a_holder_that_lags_more_than_the_bound_is_asked_after_the_other_holder(
 
     assert below == [1, 2, 3]
     assert cluster.ranks == [2, 1, 3]
+
+
+def test_a_query_with_a_bound_asks_those_first_that_meet_it(cluster: Cluster) -> None:
+    cluster.lag(0.9, 0.1)
+
+    assert cluster.ranks_within(500) == [2, 1, 3]
+    assert cluster.ranks_within(1000) == [1, 2, 3]
+    assert cluster.ranks_within(50) == [1, 2, 3], "none meets it"
+    cluster.lag(0.9, None)
+    assert cluster.ranks_within(500) == [1, 2, 3], "none is known to meet it"
 
 
 def test_it_has_its_rank_back_below_the_lower_bound_and_not_before(cluster: Cluster) -> None:

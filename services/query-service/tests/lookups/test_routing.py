@@ -1,5 +1,7 @@
 """Which replica a lookup asks first, and which next."""
 
+from collections.abc import Callable
+
 import pytest
 
 from query_service.cluster.shard_map import Member, ShardMap
@@ -12,12 +14,13 @@ from query_service.errors import (
     TimedOutError,
     UnreachableError,
 )
-from query_service.lookups import GetQuery, GetResult, Key, Lookup
+from query_service.lookups import Bounds, GetQuery, GetResult, Key, Lookup
 from query_service.lookups.hedging import Hedging
 from query_service.lookups.request_checks import Limits
 from query_service.lookups.routing import RoutedLookup
 from query_service.metrics import Metrics
 from query_service.storage.progress import Absence, Freshness
+from query_service.storage.replica import Replica
 from statecast.position import Position
 from testkit.query_service import FakeLookup, FakePeers, ManualClock, preference_of
 
@@ -105,6 +108,22 @@ async def test_when_the_owner_is_behind_a_fresher_replica_answers(cluster: Clust
     cluster.lookup(1).failure = BoundsError("behind")
 
     assert await cluster.answered_by() == cluster.lookup(2).answered_by
+
+
+async def test_a_bounded_query_does_not_wait_for_the_own_replica_that_lags(
+    cluster: Cluster, clock: ManualClock, open_replica: Callable[..., Replica]
+) -> None:
+    shard_map, me = cluster.view.shard_map, cluster.view.me
+    shard = next(shard for number in range(64) if me in shard_map.holders(*(shard := (SHARD[0], number))))
+    cluster.view.replicas[shard] = open_replica(shard[1])
+    clock.now += 0.9
+    [other] = [member for member in shard_map.holders(*shard) if member != me]
+    fresh = Freshness(shard[1], 0, 100, 77, 5, other.instance)
+    cluster.peers.of(other).held = {shard: (True, fresh)}
+    result = await cluster.routing.first_result(shard, get, clock.now + 10, bounds=Bounds(max_lag_ms=500))
+
+    assert result.freshness.answered_by == other.instance
+    assert cluster.local.deadlines == []
 
 
 async def test_when_all_are_behind_the_owner_gets_the_rest_of_the_time(cluster: Cluster) -> None:

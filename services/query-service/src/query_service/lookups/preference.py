@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from query_service.cluster.shard_map import Member, ShardMap, StorePartition
 from query_service.cluster.view import View
+from query_service.lookups import Bounds
 from query_service.lookups.routed_peer import RoutedPeer
 
 _NOBODY: frozenset[Member] = frozenset()
@@ -27,8 +28,23 @@ class Preference:
     _ranked_in: ShardMap | None = field(default=None, init=False)
     _ranked_first: dict[StorePartition, bool] = field(default_factory=dict, init=False)
 
-    def order(self, shard: StorePartition) -> tuple[Member, ...]:
-        """Returns everyone who may answer for the partition: the holders, then the others by their rank."""
+    def order(self, shard: StorePartition, bounds: Bounds | None = None) -> tuple[Member, ...]:
+        """Returns everyone who may answer for the partition: the holders, then the others by their rank.
+
+        While a holder is known to meet the `max_lag_ms` of the bounds, those that are known to lag more come after it:
+        a caller does not wait for them.
+        """
+        order, max_lag_ms = self._order(shard), None if bounds is None else bounds.max_lag_ms
+        if max_lag_ms is None:
+            return order
+        holders = self.view.shard_map.holders(*shard)
+        lags = [(member, lag * 1000) for member in holders if (lag := self._lag_s(member, shard)) is not None]
+        late = {member for member, lag_ms in lags if lag_ms > max_lag_ms}
+        if not late or len(late) == len(lags):
+            return order
+        return (*sorted(order[: len(holders)], key=late.__contains__), *order[len(holders) :])
+
+    def _order(self, shard: StorePartition) -> tuple[Member, ...]:
         ranked, holders = self.view.shard_map.ranked(*shard), self.view.shard_map.holders(*shard)
         before = self._demoted.get(shard, _NOBODY)
         if not before and all((self._lag_s(member, shard) or 0.0) <= self.demoted_s for member in holders):
@@ -54,7 +70,7 @@ class Preference:
             first = self._ranked_first[shard] = self.view.shard_map.ranked(*shard)[:1] == (self.view.me,)
         if first and lag_s <= self.demoted_s and self.view.me not in self._demoted.get(shard, ()):
             return True
-        return self.order(shard)[:1] == (self.view.me,)
+        return self._order(shard)[:1] == (self.view.me,)
 
     def _late(self, shard: StorePartition, holders: tuple[Member, ...], before: frozenset[Member]) -> frozenset[Member]:
         """A demoted holder of which nothing is known, because it does not serve or does not answer, stays so."""

@@ -54,13 +54,17 @@ class RoutedLookup(lookups.Lookup):
         if query.as_of is not None:
             check_history(self.view.store(query.store))
         shard = self.view.shard_of(query.store, query.key.group)
-        return await self.first_result(shard, lambda lookup, until: lookup.get(query, until), deadline, "get")
+        return await self.first_result(
+            shard, lambda lookup, until: lookup.get(query, until), deadline, "get", bounds=query.bounds
+        )
 
     @override
     async def batch(self, query: lookups.BatchQuery, deadline: float) -> lookups.BatchResult:
         def look_up(partition: int, part: lookups.BatchQuery) -> Awaitable[lookups.BatchResult]:
             shard, wait_s = (query.store, partition), part.max_wait_s
-            return self.first_result(shard, lambda lookup, until: lookup.batch(part, until), deadline, "batch", wait_s)
+            return self.first_result(
+                shard, lambda lookup, until: lookup.batch(part, until), deadline, "batch", wait_s, part.bounds
+            )
 
         parts = parts_of(query, self.view)
         result = await split_batch(parts, look_up, query.max_wait_s, deadline, self.monotonic)
@@ -76,37 +80,57 @@ class RoutedLookup(lookups.Lookup):
         page_token.decode_scan(query, query.page_token)  # so that a bad token is refused here, and no replica is asked
         number = self.view.shard_of(query.store, query.group)[1] if partition is None else partition
         return await self.first_result(
-            (query.store, number), lambda lookup, until: lookup.scan(query, until, partition), deadline, "scan"
+            (query.store, number),
+            lambda lookup, until: lookup.scan(query, until, partition),
+            deadline,
+            "scan",
+            bounds=query.bounds,
         )
 
     @override
     async def versions(self, query: lookups.VersionsQuery, deadline: float) -> lookups.VersionsResult:
         check_history(self.view.store(query.store))
         shard = self.view.shard_of(query.store, query.key.group)
-        return await self.first_result(shard, lambda lookup, until: lookup.versions(query, until), deadline, "versions")
+        return await self.first_result(
+            shard, lambda lookup, until: lookup.versions(query, until), deadline, "versions", bounds=query.bounds
+        )
 
     async def first_result(
-        self, shard: StorePartition, call: Call[Result], deadline: float, kind: str = "", wait_s: float = 0.0
+        self,
+        shard: StorePartition,
+        call: Call[Result],
+        deadline: float,
+        kind: str = "",
+        wait_s: float = 0.0,
+        bounds: lookups.Bounds | None = None,
     ) -> Result:
         """Returns the first result of `call`, which asks a Lookup until a time; see Hedging for `kind` and `wait_s`.
+
+        `bounds` are those of the query: replicas that are known to miss them are asked later.
 
         Raises the replicas' most telling error: AbsentError and InvalidRequestError at once, else BoundsError, else
         NotServedError or UnreachableError of the first.
         """
         try:
-            return await self._round(shard, call, deadline, kind, wait_s)
+            return await self._round(shard, call, deadline, kind, wait_s, bounds)
         except (NotServedError, UnreachableError):
             if self.monotonic() + _PAUSE_S >= deadline:
                 raise
         await asyncio.sleep(_PAUSE_S)
-        return await self._round(shard, call, deadline, kind, wait_s)
+        return await self._round(shard, call, deadline, kind, wait_s, bounds)
 
     async def _round(
-        self, shard: StorePartition, call: Call[Result], deadline: float, kind: str, wait_s: float
+        self,
+        shard: StorePartition,
+        call: Call[Result],
+        deadline: float,
+        kind: str,
+        wait_s: float,
+        bounds: lookups.Bounds | None,
     ) -> Result:
         failures: dict[Member, LookupFailedError] = {}
         me = self.view.me
-        ranked = self.preference.order(shard)
+        ranked = self.preference.order(shard, bounds)
         usable = [member for member in ranked if member == me or self.peer_of(member).usable(shard)]
         left = deque(sorted(ranked, key=lambda member: member not in usable))
         hedges = {*usable}.intersection(self.view.shard_map.holders(*shard))
