@@ -19,6 +19,7 @@ from query_service.cluster.membership import Membership
 from query_service.cluster.misplaced_watch import MisplacedWatch
 from query_service.cluster.placement import Placement, ReplicaFactory
 from query_service.cluster.readiness import Readiness
+from query_service.cluster.replicas_watch import ReplicasWatch
 from query_service.cluster.restore_watch import RestoreWatch, terminal_bar
 from query_service.cluster.shard_map import Member, MemberTracker
 from query_service.cluster.topic_watch import TopicWatch
@@ -94,6 +95,7 @@ class Instance:
         events = self._events = ClusterEvents(asyncio.get_running_loop(), view, tracker, placement.changed.set)
         readiness = self._readiness = Readiness(view, tracker, lambda: placement.complete, metrics)
         self._misplaced = MisplacedWatch(view, peers.misplaced, metrics)
+        self._replicas_watch = ReplicasWatch(settings.replicas, peers.replicas, metrics)
         show_restore = terminal_bar(sys.stderr) if sys.stderr.isatty() else lambda _: None
         self._restore_watch = RestoreWatch(view, metrics, show_restore, time.monotonic)
         self._servers = servers_of(settings, view, peers, metrics, checkpoints)
@@ -145,6 +147,7 @@ class Instance:
             self._readiness.update()
             self._restore_watch.update()
             self._misplaced.update()
+            self._replicas_watch.update()
             if not ready and self._readiness.reason is None:
                 ready = True
                 await self._servers.set_serving(serving=True)

@@ -95,6 +95,8 @@ class Peer(RoutedPeer):
         self._stub: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(self._channel)
         self._lookup = RemoteLookup(self._stub, member.instance, monotonic)
         super().__init__(self._lookup, backoff_s, monotonic)
+        self.replicas = 0
+        """Its setting REPLICAS, as it said last; zero until then, and when it does not say it."""
         self._has_failed = asyncio.Event()
         self._watching = asyncio.create_task(self._watch())
 
@@ -115,6 +117,7 @@ class Peer(RoutedPeer):
             response = await self._stub.ListPartitions(shard.ListPartitionsRequest(), timeout=timeout_s)
         except grpc.aio.AioRpcError:
             return None
+        self.replicas = response.replicas
         self.misplaced = {
             (each.store, each.freshness.partition, forwarded_freshness(each.freshness).epoch): each.misplaced_groups
             for each in response.partitions
@@ -172,6 +175,10 @@ class Peers:
     def misplaced(self) -> Iterable[MisplacedAt]:
         """Returns the misplaced groups of each peer."""
         return [peer.misplaced for peer in self._peers.values()]
+
+    def replicas(self) -> dict[str, int]:
+        """Returns the setting REPLICAS of each peer by its name, as it said last; zero when it does not say it."""
+        return {member.instance: peer.replicas for member, peer in self._peers.items()}
 
     async def served_by(self, member: Member) -> frozenset[StorePartition]:
         """Returns the partitions that a member says it serves; none when it does not answer."""

@@ -74,7 +74,7 @@ class ShardListing:
         return response, now + max(_KEPT_S, _KEPT_TIMES * (now - began))
 
     def own_partitions(self) -> shard.ListPartitionsResponse:
-        response = shard.ListPartitionsResponse(instance=self.view.me.instance)
+        response = shard.ListPartitionsResponse(instance=self.view.me.instance, replicas=self.view.shard_map.replicas)
         for place, (serving, freshness) in sorted(self._own().items()):
             groups = groups_of(self.view.replicas[place].store.misplaced)
             message = response.partitions.add(store=place[0], serving=serving, misplaced_groups=groups)

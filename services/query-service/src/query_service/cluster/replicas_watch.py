@@ -1,0 +1,31 @@
+"""Notices instances that hold partitions by another number of replicas than this one."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import structlog
+
+from query_service.metrics import Metrics
+
+_log = structlog.get_logger()
+
+
+@dataclass(eq=False)
+class ReplicasWatch:
+    """With different settings, instances disagree about who holds what, and some partitions have fewer replicas.
+
+    `of_peers` returns the REPLICAS of each peer by its name, as it said last; zero when it does not say it.
+    """
+
+    own: int
+    of_peers: Callable[[], Mapping[str, int]]
+    metrics: Metrics
+    _others: Mapping[str, int] = field(default_factory=dict, init=False)
+
+    def update(self) -> None:
+        """Logs the peers that differ when they are others than before, and counts them."""
+        others = {name: replicas for name, replicas in self.of_peers().items() if replicas not in (0, self.own)}
+        self.metrics.replicas_differ.set(len(others))
+        if others and others != self._others:
+            _log.error("REPLICAS is not the same at all instances: make it one", own=self.own, others=others)
+        self._others = others
