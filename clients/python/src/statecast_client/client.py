@@ -17,10 +17,10 @@ from statecast.state.v1 import state_pb2
 from statecast_client.errors import InvalidError, OverloadedError, StatecastError, UnavailableError, error_of_key
 from statecast_client.gets import Gets, halves
 from statecast_client.keys import Change, KeyParts, key_of
+from statecast_client.limits import MAX_KEYS, MAX_RESPONSE_BYTES
 from statecast_client.router import Call, Router, stub
 from statecast_client.shard_map import group_by_owner, hash_group
 
-_MAX_KEYS = 1000
 _PAUSE_S = 0.5
 _PASSING = (UnavailableError, OverloadedError)
 """Errors that another attempt may not meet again."""
@@ -188,7 +188,7 @@ class StatecastClient:
         """Returns the keys by their indices, in batches of which each is for one shard."""
         await self._fresh_shards()
         owners = (self._router.shards.replicas(store, hash_group(key.group)) for key in keys)
-        return [{index: keys[index] for index in indices} for indices in group_by_owner(owners, _MAX_KEYS)]
+        return [{index: keys[index] for index in indices} for indices in group_by_owner(owners, MAX_KEYS)]
 
     async def _get_batch(
         self,
@@ -201,7 +201,9 @@ class StatecastClient:
         """Returns the results of a batch, with their indices among all keys; `after` is by these, too."""
         indices = [*batch]
         queries = [query_pb2.KeyQuery(key=key, after=after.get(index)) for index, key in batch.items()]
-        request = query.BatchGetStatesRequest(store=store, keys=queries, bounds=bounds)
+        request = query.BatchGetStatesRequest(
+            store=store, keys=queries, bounds=bounds, max_response_bytes=MAX_RESPONSE_BYTES
+        )
         if wait_s:
             request.max_wait.FromNanoseconds(int(wait_s * 1e9))
 

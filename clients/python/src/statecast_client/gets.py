@@ -13,6 +13,7 @@ from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
 from statecast_client.coalescing import Coalescer
 from statecast_client.errors import AbsentError, InvalidError, OverloadedError, StatecastError, error_of_key
+from statecast_client.limits import MAX_RESPONSE_BYTES
 from statecast_client.router import Router, call_batch
 from statecast_client.shard_map import hash_group
 
@@ -160,7 +161,7 @@ def encoded_query(key: str | state_pb2.StateKey) -> bytes:
 
 def encoded_batch(batch: Batch, gets: Sequence[Get]) -> bytes:
     store, _, bounds, _ = batch
-    request = query.BatchGetStatesRequest(store=store)
+    request = query.BatchGetStatesRequest(store=store, max_response_bytes=MAX_RESPONSE_BYTES)
     if bounds:
         request.bounds.MergeFromString(bounds)
     return request.SerializeToString() + b"".join([encoded for _, encoded, _ in gets])

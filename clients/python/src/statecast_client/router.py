@@ -12,6 +12,7 @@ from statecast.query.v1 import query_service_pb2 as query
 from statecast.query.v1.query_service_pb2_grpc import QueryServiceStub
 from statecast_client.calls import answer_of
 from statecast_client.errors import StatecastError, error_of_status
+from statecast_client.limits import MAX_RESPONSE_BYTES
 from statecast_client.shard_map import FailedAddresses, GroupHashes, ShardMap
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ RECONNECTING = (
 
 _OPTIONS = (
     *RECONNECTING,
-    ("grpc.max_receive_message_length", 64 << 20),
+    ("grpc.max_receive_message_length", MAX_RESPONSE_BYTES),
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 5_000),
 )

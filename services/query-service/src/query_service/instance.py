@@ -206,7 +206,7 @@ def servers_of(settings: Settings, view: View, peers: Peers, metrics: Metrics, c
     call_limits = CallLimits(in_flight, timeout_s, max_s, settings.max_answer_bytes, monotonic)
     owned, held = OwnReplicas(view, preference), OwnReplicas(view)
     max_keys, max_bytes = limits.batch_keys, settings.max_answer_bytes
-    here = ShardBatches(FastBatches(held, in_flight, max_keys, math.inf)).answer
+    here = ShardBatches(FastBatches(held, in_flight, max_keys, None)).answer
     shard_fast: dict[str, FastAnswer] = {
         "GetState": ShardGets(FastGets(held, in_flight)).answer,
         "BatchGetStates": here,

@@ -109,7 +109,7 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     max_request_bytes: Annotated[int, Field(ge=1024, le=1_073_741_824)] = 4_194_304
     """The largest request."""
     max_answer_bytes: Annotated[int, Field(ge=1024, le=1_073_741_824)] = 16_777_216
-    """The largest answer of a batch."""
+    """The largest answer of a batch, to callers whose `max_response_bytes` takes it; others get 4 MiB at most."""
     max_concurrent_calls: Annotated[int, Field(ge=1)] = 4096
     """Calls in work; more are refused at once."""
     max_in_flight_mb: Annotated[int, Field(ge=1, le=1_048_576)] = 256

@@ -14,6 +14,7 @@ from query_service.serving.grpc_status import fill_key_error, status_of, trailin
 from statecast.query.v1 import query_pb2, query_service_pb2
 
 MIN_CALL_BYTES = 1024  # what a call costs beside its messages
+DEFAULT_RESPONSE_BYTES = 4 << 20  # what gRPC's clients take unless they are made otherwise
 QUERY_BYTES = 700  # what a key or range of a batch costs beside its message, as measured
 _MAX_TEXT = 500  # characters, of which one may take twelve bytes in a status
 _MARGIN_SHARE = 0.1
@@ -122,6 +123,11 @@ def ending_of(failure: LookupFailedError) -> tuple[grpc.StatusCode, str, tuple[t
 def _shortened(text: str) -> str:
     """Returns a text that a caller's limit of metadata, 8 KB by default, lets through; names in it may be long."""
     return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
+
+
+def response_limit(request: query_service_pb2.BatchGetStatesRequest, max_bytes: float) -> int:
+    """Returns the largest response to a batch: what the caller takes, and `max_bytes` at most."""
+    return int(min(max_bytes, request.max_response_bytes or DEFAULT_RESPONSE_BYTES))
 
 
 def cap(response: query_service_pb2.BatchGetStatesResponse, max_bytes: int) -> None:

@@ -16,7 +16,7 @@ from query_service.errors import NotServedError
 from query_service.lookups.local_lookup import MAX_KEYS_AT_ONCE
 from query_service.lookups.replica_reads import absence_of
 from query_service.metrics import Metrics
-from query_service.serving.call_limits import MIN_CALL_BYTES, QUERY_BYTES, InFlight, cap
+from query_service.serving.call_limits import MIN_CALL_BYTES, QUERY_BYTES, InFlight, cap, response_limit
 from query_service.serving.fast_gets import OwnReplicas, are_parts
 from query_service.serving.forwards import Forwards, Route, hold
 from query_service.serving.messages import fill_absence
@@ -65,14 +65,14 @@ class FastBatches:
     """Answers a `BatchGetStates` without ranges, bounds and `max_wait`.
 
     Keys that lie here are looked up at once; the others are passed on, where there are `forwards`. It answers at most
-    MAX_KEYS_AT_ONCE keys. A response of more than `max_response_bytes` is left to the servicer, or, once peers have
-    answered, capped as the servicer does.
+    MAX_KEYS_AT_ONCE keys. A response that is larger than the caller takes, or than `max_response_bytes`, is left to the
+    servicer, or, once peers have answered, capped as the servicer does; None has no limit, as peers take any.
     """
 
     replicas: OwnReplicas
     in_flight: InFlight
     max_keys: int
-    max_response_bytes: float
+    max_response_bytes: int | None
     forwards: Forwards | None = None
 
     def batch(
@@ -95,7 +95,7 @@ class FastBatches:
             return partial(self._with_peers, self.forwards, request, parts, patience_s)
         results, fresh = self._look_up_all(parts.here)
         response = b"".join((*results, *fresh.values()))
-        if len(fresh) < len(parts.here) or len(response) > self.max_response_bytes:
+        if len(fresh) < len(parts.here) or len(response) > self._limit(request):
             return None
         return Answered(response, len(results)) if self.in_flight.has_room(needed + len(response)) else None
 
@@ -127,12 +127,15 @@ class FastBatches:
             results.append(encoded)
             fresh |= its_fresh
         response = b"".join((*results, *(fresh[partition] for partition in sorted(fresh))))
-        if len(response) > self.max_response_bytes:
+        if len(response) > (limit := self._limit(request)):
             message = api.BatchGetStatesResponse.FromString(response)
-            cap(message, int(self.max_response_bytes))
+            cap(message, int(limit))
             response = message.SerializeToString()
         self.in_flight.check_room(len(response))
         return Answered(response, news)
+
+    def _limit(self, request: api.BatchGetStatesRequest) -> float:
+        return math.inf if self.max_response_bytes is None else response_limit(request, self.max_response_bytes)
 
     def _look_up_all(self, parts: Sequence[tuple[Replica, list[_Asked]]]) -> tuple[list[bytes], dict[int, bytes]]:
         """Returns the encoded results, and freshness by partition, up to the first replica that cannot be read."""

@@ -13,7 +13,7 @@ from query_service.lookups.request_checks import Limits
 from query_service.metrics import Metrics
 from query_service.serving import messages, responses
 from query_service.serving.call_bytes import FastAnswer
-from query_service.serving.call_limits import CallLimits, Context, cap, served
+from query_service.serving.call_limits import CallLimits, Context, cap, response_limit, served
 from query_service.serving.shard_listing import ShardListing
 from query_service.storage.checkpoints import MAX_PIECE_BYTES, Checkpoints, Pace
 from statecast.query.v1 import query_service_pb2 as api
@@ -57,7 +57,7 @@ class QueryServicer(QueryServiceServicer):
             result = await self.lookup.batch(query, self.limits.deadline_of(call, query.max_wait_s))
             response = api.BatchGetStatesResponse()
             await _unblocking(size, lambda: responses.fill_batch_response(response, query, result))
-            cap(response, self.limits.response_bytes)
+            cap(response, response_limit(request, self.limits.response_bytes))
             self.metrics.batch_keys.inc(len(query.keys) + len(query.ranges))
             self.metrics.batch_results.inc(len(result.keys) + len(result.ranges))
             return response

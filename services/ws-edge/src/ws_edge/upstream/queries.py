@@ -10,6 +10,7 @@ from statecast.query.v1 import query_pb2
 from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, BatchGetStatesResponse, ScanStatesResponse
 from statecast.state.v1.state_pb2 import Position as PositionMessage
 from statecast.state.v1.state_pb2 import StateKey
+from statecast_client.limits import MAX_RESPONSE_BYTES
 from statecast_client.shard_map import GroupHashes, hash_group
 from ws_edge.errors import MalformedFrameError, RequestError, UnavailableError, UnknownStoreError
 from ws_edge.private_fields import NOBODY, PrivateRow
@@ -108,7 +109,7 @@ class Page(NamedTuple):
 
 def batch(store: Store, queries: Iterable[Query], max_wait: float = 0.0) -> bytes:
     """Encodes a BatchGetStatesRequest, which the service holds for `max_wait` seconds until something is newer."""
-    request = BatchGetStatesRequest(store=store.name)
+    request = BatchGetStatesRequest(store=store.name, max_response_bytes=MAX_RESPONSE_BYTES)
     if store.max_lag_ms is not None:
         request.bounds.max_lag_ms = store.max_lag_ms
     if max_wait:

@@ -1,0 +1,6 @@
+"""The limits of a call: how much it asks for, and how large an answer it takes."""
+
+MAX_KEYS = 1000
+"""The most keys of one batch."""
+MAX_RESPONSE_BYTES = 64 << 20
+"""The largest response that a channel takes; a batch has to say so, since most clients of gRPC take 4 MiB."""
