@@ -93,7 +93,7 @@ async def test_sockets_closed_by_the_edge_are_counted_by_their_reason() -> None:
             await expiring.wait_closed()
         async with edge.socket(consumer="customer-0002") as flooding:
             with suppress(ConnectionClosed):
-                for _ in range(1000):
+                for _ in range(2000):
                     await flooding.send(json.dumps({"type": "order_updates_request", "order_id": "1"}))
                 while True:
                     await flooding.recv()  # the close frame comes after the answers, so the client must read them

@@ -40,6 +40,10 @@ class OwnerRule:
             return EVERYONE
         return text if self.field else ""
 
+    def owner_by_key(self, key: AnyKey) -> str:
+        """As `owner_of`, of a row that cannot be read: the key alone says it, or only staff may hear of the row."""
+        return key.group if self.group else self.owner_of("")
+
     def has_rows_for(self, consumer: Consumer) -> bool:
         """Whether the store can have rows that the consumer may see."""
         return consumer.staff or self.everyone or self.field is not None

@@ -12,6 +12,7 @@ EdgeError                          any of them; the text gives the remedy
 │   │   └── FrameFloodError        too_many_frames         429
 │   ├── TicketRefusedError         ticket_refused          403
 │   ├── UnknownChannelError        unknown_channel         404
+│   ├── UnreadableRowError         unreadable_row          500
 │   ├── NotConfiguredError         not_configured          501
 │   └── UnavailableError           unavailable             503
 └── HandshakeError                 the socket is not opened, the call is not answered
@@ -108,6 +109,10 @@ class UnknownChannelError(RequestError, code="unknown_channel", http_status=404)
     def __init__(self, channel_id: str) -> None:
         text = f"there is no channel {channel_id[:80]!r}, or it has expired: create one with POST /v1/channels"
         super().__init__(text)
+
+
+class UnreadableRowError(RequestError, code="unreadable_row", http_status=500):
+    """A row is not of its store's message, or no frame can hold it. Subscriptions go on, and bring the next one."""
 
 
 class NotConfiguredError(RequestError, code="not_configured", http_status=501):

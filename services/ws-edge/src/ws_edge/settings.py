@@ -126,10 +126,10 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """Open sockets of one address, behind which a whole network may be."""
     address_subscriptions: int = Field(200_000, ge=1)
     """Rows that the consumers of one address may watch."""
-    address_frames_per_s: int = Field(5000, ge=1)
+    address_frames_per_s: int = Field(10_000, ge=1)
     """Frames per second of one address, pings and parts of messages too, over all of its sockets."""
-    frames_burst_s: float = Field(5.0, ge=1)
-    """This many seconds' worth of frames may arrive at once, for example to resume."""
+    frames_burst_s: float = Field(20.0, ge=1)
+    """This many seconds' worth of frames may arrive at once: by default enough to resume all that may be watched."""
     origins: CommaSeparated[Annotated[str, AfterValidator(_origin)]] = ()
     """Sites on which browsers may open sockets, separated by commas; empty: the same host only; `*`: all."""
     sockets_per_s: float = Field(1000.0, gt=0)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from google.protobuf.message import Message
 
+from ws_edge.errors import UnreadableRowError
 from ws_edge.private_fields import PrivateRow
 
 
@@ -66,6 +67,13 @@ class Position(NamedTuple):
     offset: int
 
 
+class UnreadableRow(NamedTuple):
+    """Takes the place of a row that is not of its store's message, so that the key has a row for all but readers."""
+
+    reason: str
+    """What the parser says."""
+
+
 @dataclass(slots=True, eq=False)
 class KeyState:
     """What a key holds as of a position; `row` is None when it holds nothing."""
@@ -73,7 +81,7 @@ class KeyState:
     key: StoreKey
     position: Position
     row: Any = None
-    """The row as a Protobuf message of the store; only codecs and REST read its fields."""
+    """The row as a Protobuf message of the store, or UnreadableRow; only codecs and REST read its fields."""
     owner: str = ""
     """What OwnerRule.owner_of says of the row; empty when there is no row."""
     deleted: bool = False
@@ -103,6 +111,15 @@ class KeyState:
     def seen_whole(self) -> "KeyState":
         """The state as staff see it."""
         return self._view("\0staff", lambda private: private.full)
+
+    @property
+    def is_unreadable(self) -> bool:
+        return isinstance(self.row, UnreadableRow)
+
+    def check_readable(self) -> None:
+        """Raises UnreadableRowError, which names the key, when the row cannot be read."""
+        if isinstance(self.row, UnreadableRow):
+            raise UnreadableRowError(f"the row of {self.key} cannot be read, tell the operators: {self.row.reason}")
 
     def note_lag(self, lag_ms: int) -> None:
         """Notes for how long it may have been out of date when it was last read."""

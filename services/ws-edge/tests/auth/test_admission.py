@@ -10,6 +10,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from testkit.ws_edge.edge import Clock, RunningEdge, until
 from ws_edge.auth.admission import Pace, check_origin
+from ws_edge.auth.quotas import MAX_STRIKES
 from ws_edge.errors import CLOSE_FLOOD, OriginRefusedError
 
 
@@ -89,7 +90,7 @@ async def test_too_many_frames_are_refused_one_by_one_and_then_the_socket_is_clo
     async with RunningEdge(consumer_frames_per_s=1, frames_burst_s=1) as edge, edge.socket() as socket:
         answers: list[dict[str, Any]] = []
         with suppress(ConnectionClosed):
-            while len(answers) < 1000:
+            while len(answers) < 3 * MAX_STRIKES:
                 answers += [await watch(socket, "1")]
         await socket.wait_closed()
 

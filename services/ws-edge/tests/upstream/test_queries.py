@@ -1,11 +1,20 @@
 """Queries are encoded once and joined; results say what is newer, absent or failed."""
 
+import pytest
+
 from statecast.orders.v1.order_pb2 import Order
 from statecast.query.v1.query_pb2 import KeyResult
 from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, BatchGetStatesResponse
 from statecast.state.v1.state_pb2 import Position as PositionProto
 from statecast.state.v1.state_pb2 import StateKey
-from ws_edge.errors import ForbiddenError, MalformedFrameError, RequestError, UnavailableError, UnknownStoreError
+from ws_edge.errors import (
+    ForbiddenError,
+    MalformedFrameError,
+    RequestError,
+    UnavailableError,
+    UnknownStoreError,
+    UnreadableRowError,
+)
 from ws_edge.states import KeyState, Position, RangeKey, StoreKey
 from ws_edge.stores import SHIPPED, read_stores
 from ws_edge.upstream.queries import (
@@ -67,13 +76,14 @@ def test_an_unknown_key_says_since_when_that_is_certain() -> None:
     assert [each.absent_after for each in answers if isinstance(each, KeyState)] == [Position(7, 3), None]
 
 
-def test_a_row_of_another_message_is_a_failure_that_names_the_key() -> None:
+def test_a_row_of_another_message_is_unreadable_and_names_the_key() -> None:
     result = KeyResult(index=0)
     result.state.payload = b"\xff\xff\xff"
     (answer,) = results(STORE, [Query.of(A)], BatchGetStatesResponse(results=[result]), 5000)
 
-    assert isinstance(answer, UnavailableError)
-    assert "orders-by-key/a" in str(answer)
+    assert isinstance(answer, KeyState)
+    with pytest.raises(UnreadableRowError, match="orders-by-key/a"):
+        answer.check_readable()
 
 
 def test_statuses_of_the_query_service_become_the_edges_errors() -> None:

@@ -2,8 +2,10 @@
 
 import asyncio
 import itertools
+import logging
 import ssl
 from collections.abc import Mapping, Sequence
+from random import random
 from typing import Any, Self, TypeVar
 
 from statecast.push.v1.push_pb2 import ServerFrame
@@ -18,6 +20,15 @@ from statecast_client.push.connection import Connection
 from statecast_client.push.protocol import Name, PushError, PushRefusedError, name_of, position_of, query_name
 from statecast_client.push.query import QuerySubscription
 from statecast_client.push.subscription import RangeSubscription, Subscription, Watched
+
+GOES_ON = ("unavailable", "unreadable_row")
+"""Errors after which a subscription stays: its answer, or the key's next row, follows."""
+
+THROTTLED = "too_many_frames"
+"""The request was not read: it is sent again, after between one and two of these pauses."""
+THROTTLED_PAUSE_S = 1.0
+
+log = logging.getLogger(__name__)
 
 Watching = Subscription | RangeSubscription | QuerySubscription
 After = Position | Mapping[str, object] | None
@@ -51,6 +62,7 @@ class PushClient:
         self._connection = Connection(urls, Access(credentials or {}, tls), self._ask_all, self._receive)
         self._subscriptions: dict[Name, Watching] = {}
         self._asked: dict[str, Watching] = {}
+        self._repeats = set[asyncio.Task[None]]()
         self._ids = map(str, itertools.count(1))
         self._ended: StatecastError | None = PushError("this client is not open: use it in `async with`")
 
@@ -60,8 +72,9 @@ class PushClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._run.cancel()
-        await asyncio.gather(self._run, return_exceptions=True)
+        for task in (self._run, *self._repeats):
+            task.cancel()
+        await asyncio.gather(self._run, *self._repeats, return_exceptions=True)
         self._finish(PushError("this client is closed"), None)
 
     @property
@@ -151,6 +164,13 @@ class PushClient:
         self._asked[frame_id] = subscription
         await self._connection.send(subscription.opening(frame_id))
 
+    async def _repeat(self, frame_id: str) -> None:
+        """Sends a request again that the server has not read, unless another has taken its place meanwhile."""
+        await asyncio.sleep(THROTTLED_PAUSE_S * (1 + random()))  # noqa: S311  it is no secret
+        subscription = self._asked.pop(frame_id, None)
+        if subscription is not None:
+            await self._ask(subscription)
+
     def _receive(self, frame: ServerFrame) -> None:
         if frame.HasField("query"):
             self._receive_of_query(frame)
@@ -163,8 +183,12 @@ class PushClient:
                     subscription.put(update)
             case "subscribed" | "range_watched" if frame.id in self._asked:
                 self._asked[frame.id].begin(getattr(frame, event))
-            case "error" if frame.id in self._asked and frame.error.code != "unavailable":
-                # After `unavailable` the subscription stays, and its answer follows.
+            case "error" if frame.id in self._asked and frame.error.code in GOES_ON:
+                log.warning("%s: %s", frame.error.code, frame.error.message)
+            case "error" if frame.id in self._asked and frame.error.code == THROTTLED:
+                self._repeats.add(task := asyncio.create_task(self._repeat(frame.id)))
+                task.add_done_callback(self._repeats.discard)
+            case "error" if frame.id in self._asked:
                 subscription = self._asked[frame.id]
                 self._forget(subscription)
                 subscription.finish(PushRefusedError(frame.error.code, frame.error.message))

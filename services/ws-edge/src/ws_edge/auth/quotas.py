@@ -15,9 +15,10 @@ from ws_edge.errors import (
     TooManySubscriptionsError,
 )
 
-MAX_STRIKES = 100
+MAX_STRIKES = 1000
 STRIKES_FORGOTTEN_PER_S = 1.0
-"""A socket that has had so many frames refused, less those that were forgotten, is closed."""
+"""A socket that has had so many frames refused, less those that were forgotten, is closed; it may watch as many keys,
+so one that resumes them all meanwhile is throttled, and not closed."""
 
 IPV6_PREFIX_BITS = 64
 """One IPv6 subscriber gets a prefix of at most this length, so all addresses within it count as one."""

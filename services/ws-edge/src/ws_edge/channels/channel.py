@@ -71,8 +71,14 @@ def subscription_record(subject: Subject, interval_ms: int | None) -> ChannelRec
 
 
 def channel_of(channel_id: str, states: Iterable[KeyState], position: Position) -> Channel | None:
-    """The channel that a group's records describe; None without a head. Ignores records that only newer edges know."""
-    rows: list[ChannelRecord] = [state.row for state in states]
+    """The channel that a group's records describe; None without a head.
+
+    Ignores records that only newer edges know. Raises UnreadableRowError.
+    """
+    rows = list[ChannelRecord]()
+    for state in states:
+        state.check_readable()
+        rows.append(state.row)
     head = next((row.channel for row in rows if row.HasField("channel")), None)
     if head is None:
         return None

@@ -44,6 +44,8 @@ class _RevocationWatch(Subscriber):
 
     @override
     def changed(self, subscription: Subscription, state: KeyState | None, snapshot: bool, /) -> None:
+        if state is not None and state.is_unreadable:
+            return  # it is logged, and those who are known stay; whoever is not is not let in
         self.revocation = None if state is None else state.row
         self.known.set()
         for listener in [listener for listener, is_admitted in self.listeners.items() if is_admitted]:
@@ -113,7 +115,9 @@ class Revocations:
         if watch is not None and watch.known.is_set():
             check(caller, watch.revocation)
         else:
-            check(caller, (await self.client.get(self.store, revocation_key(principal))).row)
+            state = await self.client.get(self.store, revocation_key(principal))
+            state.check_readable()
+            check(caller, state.row)
 
 
 def check(caller: Caller, revocation: Revocation | None) -> None:

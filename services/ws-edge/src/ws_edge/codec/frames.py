@@ -93,7 +93,10 @@ class FrameCodec(ABC):
     def member_changed(
         self, key: AnyKey, change: MemberChange, position: Position | None, lag_ms: int = 0, place: Place | None = None
     ) -> Reply:
-        """`position` is the range's when no other change waits. Only for codecs whose requests can ask for ranges."""
+        """`position` is the range's when no other change waits. Only for codecs whose requests can ask for ranges.
+
+        Raises UnreadableRowError.
+        """
         raise NotImplementedError
 
     def started(self, subscription: Subscription, recovered: bool) -> Reply | None:  # noqa: ARG002  not all need it
@@ -122,7 +125,11 @@ class FrameCodec(ABC):
     def failed(self, error: EdgeError, reference: str) -> Reply: ...
 
     def frame_of(self, state: KeyState, skipped: int) -> Reply:
-        """As `changed`; a frame that skipped nothing is encoded once for all its subscribers."""
+        """As `changed`; a frame that skipped nothing is encoded once for all its subscribers.
+
+        Raises UnreadableRowError.
+        """
+        state.check_readable()
         if skipped:
             return self.changed(state, skipped)
         frame = state.frames.get(self.name)

@@ -1,5 +1,6 @@
 """The frames of `/v1/stream`: statecast.push.v1.ClientFrame and ServerFrame, as proto3 JSON or binary."""
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -59,7 +60,8 @@ class StreamCodec(FrameCodec):
         try:
             frame = self._client_frame(event)
         except (json_format.ParseError, DecodeError, RecursionError) as error:
-            raise MalformedFrameError(f"the frame is not a ClientFrame: {frames.one_line(error)}") from error
+            text = f"the frame is not a ClientFrame: {frames.one_line(error)}"
+            raise MalformedFrameError(text, _id_in(event)) from error
         if len(frame.id) > MAX_REFERENCE:
             raise MalformedFrameError(f"the frame's id is longer than {MAX_REFERENCE} characters")
         try:
@@ -87,6 +89,7 @@ class StreamCodec(FrameCodec):
     def member_changed(
         self, key: AnyKey, change: MemberChange, position: Position | None, lag_ms: int = 0, place: Place | None = None
     ) -> Reply:
+        change.state.check_readable()
         return self._placed(self._member_changed(key, change, position, lag_ms), place)
 
     def _member_changed(self, key: AnyKey, change: MemberChange, position: Position | None, lag_ms: int) -> Reply:
@@ -111,7 +114,7 @@ class StreamCodec(FrameCodec):
             event = Subscribed(store=key.store, key=key_message(key), start=start, interval_ms=interval_ms)
             event.lag_ms = lag_ms
             return self._encode(ServerFrame(id=subscription.reference, subscribed=event))
-        members, position = subscription.pending, subscription.position
+        members, position = subscription.backlog.readable if subscription.backlog else 0, subscription.position
         watched = RangeWatched(range=_range(key), start=start, interval_ms=interval_ms, members=members, lag_ms=lag_ms)
         if position is not None:
             watched.through.CopyFrom(position_message(position))
@@ -232,6 +235,16 @@ class StreamCodec(FrameCodec):
         if row is not None:
             document[kind]["row"] = _any_document(row)
         return frames.text_frame(document)
+
+
+def _id_in(event: Mapping[str, Any]) -> str:
+    """The id of a frame of JSON that is no ClientFrame; empty when it cannot be read."""
+    try:
+        document = json.loads(event.get("text") or "")
+    except (ValueError, RecursionError):
+        return ""
+    frame_id = document.get("id") if isinstance(document, dict) else None
+    return frame_id if isinstance(frame_id, str) and len(frame_id) <= MAX_REFERENCE else ""
 
 
 def _watch_request(key: AnyKey, message: Subscribe | WatchRange, reference: str) -> WatchRequest:

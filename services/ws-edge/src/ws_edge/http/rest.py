@@ -1,7 +1,7 @@
 """The calls that read once: an order, a key, a range; who is signed in, and tickets. int64 fields are strings."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
@@ -19,7 +19,7 @@ from ws_edge.authorization import Consumer, check_key, check_row, may_see, seen_
 from ws_edge.channels.revocations import Revocations
 from ws_edge.codec.frames import rfc3339
 from ws_edge.codec.order_codec import STORE, order_reply
-from ws_edge.errors import MalformedFrameError, NoStateError
+from ws_edge.errors import EdgeError, MalformedFrameError, NoStateError, UnreadableRowError
 from ws_edge.http.caching import PublicCaching, conditional, key_etag, page_etag
 from ws_edge.states import KeyState, Position, StoreKey
 from ws_edge.stores import Store, Stores, check_key_part, find
@@ -112,10 +112,17 @@ class StateDocument(Document):
     row: Any = Field(description="The row in proto3 JSON, in the message of the store; of a store of JSON its value.")
 
 
+class RowErrorDocument(ErrorReply):
+    """Why a row cannot be shown."""
+
+    key: KeyDocument
+
+
 class PageDocument(Document):
     """A page of rows, in the order of their keys. It may have few rows, or none, and still a next one."""
 
     states: list[StateDocument]
+    errors: list[RowErrorDocument] | None = Field(None, description="Rows that cannot be read. Absent without any.")
     next_page_token: str = Field(description="Pass it back as page_token; empty after the last page.")
     through: PositionDocument | None = Field(
         None,
@@ -215,7 +222,7 @@ class Rest:
         next_token = self.page_tokens.seal(page.next_page_token)
         is_whole = not (page_token or next_token)
         document = {
-            "states": [state_document(row) for row in rows],
+            **rows_document(rows),
             "next_page_token": next_token,
             **({"through": position_document(page.position)} if is_whole else {}),
             **lag_document(page.lag_ms),
@@ -259,15 +266,34 @@ class Rest:
         if answer.row is None:
             raise NoStateError(f"{key} {'was deleted' if answer.deleted else 'is not known'}")
         check_row(consumer, answer)
+        answer.check_readable()
         return store, seen_by(consumer, answer)
 
 
+def rows_document(states: Sequence[KeyState]) -> dict[str, Any]:
+    """The fields `states` and, where there are any, `errors` of a page."""
+    rows, errors = list[dict[str, Any]](), list[dict[str, Any]]()
+    for state in states:
+        try:
+            rows.append(state_document(state))
+        except UnreadableRowError as error:
+            errors.append({"key": key_document(state.key), **error_document(error)})
+    return {"states": rows, **({"errors": errors} if errors else {})}
+
+
+def key_document(key: StoreKey) -> dict[str, str]:
+    return {"group": key.group} | ({"sort": key.sort, "member": key.member} if key.member else {})
+
+
+def error_document(error: EdgeError) -> dict[str, Any]:
+    """An ErrorReply."""
+    return {"error": {"code": error.code, "message": str(error)}}
+
+
 def state_document(state: KeyState) -> dict[str, Any]:
-    key = state.key
-    document: dict[str, Any] = {
-        "key": {"group": key.group} | ({"sort": key.sort, "member": key.member} if key.member else {}),
-        "position": position_document(state.position),
-    }
+    """A StateDocument. Raises UnreadableRowError."""
+    state.check_readable()
+    document: dict[str, Any] = {"key": key_document(state.key), "position": position_document(state.position)}
     if state.commit_ns is not None:
         document["commit_time"] = rfc3339(state.commit_ns)
     return document | lag_document(state.lag_ms) | {"row": row_document(state.row)}

@@ -20,7 +20,7 @@ from ws_edge.http.rest import (
     SortTo,
     failures,
     lag_document,
-    state_document,
+    rows_document,
 )
 from ws_edge.stores import Stores, check_key_part, find
 from ws_edge.upstream.queries import Scan
@@ -73,7 +73,7 @@ class StoreRest:
         scan = Scan("", sort_from, sort_to, reverse, limit or self.page_size, token, group_from, group_to)
         page = await self.client.scan(definition, scan)
         next_token = self.page_tokens.seal(page.next_page_token)
-        states = [state_document(seen_by(consumer, row)) for row in page.states]
-        document = {"states": states, "next_page_token": next_token, **lag_document(page.lag_ms)}
+        rows = rows_document([seen_by(consumer, row) for row in page.states])
+        document = {**rows, "next_page_token": next_token, **lag_document(page.lag_ms)}
         control = self.caching.control(definition, page.lag_ms)
         return conditional(document, page_etag(page.states, not next_token), control, if_none_match, page.lag_ms)

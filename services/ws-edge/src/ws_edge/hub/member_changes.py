@@ -86,6 +86,11 @@ class Backlog:
     def __len__(self) -> int:
         return len(self._changes)
 
+    @property
+    def readable(self) -> int:
+        """How many changes can be sent; of the others the subscriber gets an error each."""
+        return sum(not change.state.is_unreadable for change in self._changes.values())
+
     def __contains__(self, member: str) -> bool:
         return member in self._changes
 

@@ -23,6 +23,7 @@ const [SHORTEST_TIMER_MS, LONGEST_TIMER_MS] = [1000, 2 ** 31 - 1]; // whatever t
 const [TOO_LARGE, FLOOD, EXPIRED] = [1009, 4429, [401, 4401]];
 const [SUBPROTOCOL, TICKET] = ["statecast.push.v1+json", "statecast.ticket."]; // a ticket is not part of the address
 const LARGEST_AFTER = 8192; // of the positions in a frame, in characters: the server refuses larger frames
+const [THROTTLED, THROTTLED_PAUSE_MS] = ["too_many_frames", 1000]; // the server has not read it
 const PASSING = ["408", "429", "4408", "4429", "unreachable"];
 
 /** Why the server, or this client, refused something. `code` is a stable word or number, the message is for people. */
@@ -35,7 +36,8 @@ export class StatecastError extends Error {
 
 /**
  * One live connection. Its events: `state` when `.state` has changed ("connecting", "open", "waiting" for the next
- * attempt, "closed"), and `error` with a StatecastError in `.detail` for what belongs to no subscription.
+ * attempt, "closed"), and `error` with a StatecastError in `.detail` for what ends no subscription: `unreadable_row` names a
+ * key whose row cannot be shown, while its subscription goes on.
  */
 export class Statecast extends EventTarget {
   #address;
@@ -172,6 +174,7 @@ export class Statecast extends EventTarget {
     if (this.#subscriptions.has(name)) throw new StatecastError("already_subscribed", `${name} is watched already`);
     const ask = (position) => ({ [verb]: { ...what, after: position, interval_ms: intervalMs, repeat } });
     const subscription = { ...handlers, name, ask, position: after, cancel: { [`un${verb}`]: what }, ranges: new Map() };
+    subscription.again = () => this.#ask(subscription);
     subscription.unsubscribe = () => this.#unsubscribe(subscription);
     this.#subscriptions.set(name, subscription);
     if (this.state === "open") this.#ask(subscription);
@@ -188,7 +191,11 @@ export class Statecast extends EventTarget {
     if (this.#subscriptions.get(subscription.name) !== subscription) return;
     this.#subscriptions.delete(subscription.name);
     this.#requests.delete(subscription.request);
-    if (this.state === "open") await new Promise((ended) => this.#send(subscription.cancel, { ended }));
+    if (this.state !== "open") return;
+    await new Promise((ended) => {
+      const asker = { ended, again: () => this.#send(subscription.cancel, asker) };
+      asker.again();
+    });
   }
 
   #send(request, asker) {
@@ -235,9 +242,11 @@ export class Statecast extends EventTarget {
   }
 
   #answer({ id, authenticated, error: refusal, ...frame }, asker) {
+    if (asker?.again && refusal?.code === THROTTLED) return this.#repeat(id, asker);
     const began = frame.subscribed ?? frame.range_watched;
     const error = refusal && new StatecastError(refusal.code, refusal.message);
     if (asker?.name && refusal?.code === "unavailable") return asker.onDelay?.(error); // its answer follows
+    if (asker?.name && refusal?.code === "unreadable_row") return this.#fail(error); // and the next row follows
     const held = began?.start === "START_RECOVERED" ? asker?.position : null; // a snapshot begins anew
     if (began && asker) Object.assign(asker, { inForce: true, position: began.through ?? held });
     if (began) return asker?.onStart?.({ recovered: began.start === "START_RECOVERED", members: began.members ?? 0 });
@@ -247,6 +256,11 @@ export class Statecast extends EventTarget {
     if (error) this.#subscriptions.delete(asker?.name);
     if (error) asker?.onError?.(error);
     asker?.ended?.();
+  }
+
+  #repeat(id, asker) {
+    const pause = THROTTLED_PAUSE_MS * (1 + Math.random());
+    setTimeout(() => this.#requests.delete(id) && asker.again(), pause); // unless it has ended, or was asked anew
   }
 
   #renewBefore(expiresAt) {

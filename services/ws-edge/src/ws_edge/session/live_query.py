@@ -134,6 +134,8 @@ class LiveQuery(Subscriber):
         """Returns the range that the next step watches for a row; None if it names none that the consumer may see."""
         before = find(self._session.context.stores, row.key.store)
         step = self._steps[len(path)]
+        if row.is_unreadable:
+            return None
         group = before.text_of(seen_by(self._session.caller.consumer, row).row, step.field)
         key = self._session.context.granted(step.key_for(group))
         try:

@@ -32,6 +32,7 @@ from ws_edge.errors import (
     FrameFloodError,
     MalformedFrameError,
     RequestError,
+    TooManyFramesError,
     TooManySubscriptionsError,
     UnavailableError,
 )
@@ -185,7 +186,7 @@ class Session(Subscriber):
         if state is None:
             self.writer.put_range(subscription)
             return
-        self.writer.put(state, snapshot)
+        self.writer.put(state, snapshot, subscription.reference)
         self._end_if_slow()
 
     @override
@@ -218,9 +219,10 @@ class Session(Subscriber):
     def _handle(self, event: Mapping[str, Any], expiry: ExpiryTimer, feed: "ChannelFeed | None") -> None:
         reference = ""
         try:
-            self.reservation.take_frame()
             if CONTROL in event:
+                self.reservation.take_frame()
                 return
+            self._take_frame(event)
             request = self.codec.parse(event)
             reference = request.reference
             if isinstance(request, RefreshRequest):
@@ -239,6 +241,23 @@ class Session(Subscriber):
             self.end(CLOSE_FLOOD, str(error))
         except RequestError as error:
             self.fail(error, error.reference or reference)
+
+    def _take_frame(self, event: Mapping[str, Any]) -> None:
+        """Counts a frame. Raises as `take_frame`, for the request in the frame, which its client can then repeat."""
+        try:
+            self.reservation.take_frame()
+        except FrameFloodError:
+            raise
+        except TooManyFramesError as error:
+            error.reference = self._reference_in(event)
+            raise
+
+    def _reference_in(self, event: Mapping[str, Any]) -> str:
+        """The client's name for the request in a frame; empty when it cannot be read."""
+        try:
+            return self.codec.parse(event).reference
+        except RequestError as error:
+            return error.reference
 
     def fail(self, error: RequestError, reference: str) -> None:
         self.context.metrics.errors.labels(error.code).inc()

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import structlog
 
 from ws_edge.codec.frames import FrameCodec, Reply
+from ws_edge.errors import UnreadableRowError
 from ws_edge.hub.watch import Subscription
 from ws_edge.metrics import FrameTally
 from ws_edge.states import AnyKey, KeyState, Place
@@ -30,6 +31,15 @@ class Item(NamedTuple):
     """How many earlier states of the key this one replaces."""
     snapshot: bool = False
     """Whether the subscription begins with the state, rather than the key having changed."""
+    reference: str = ""
+    """The client's name for the request that asked for the state."""
+
+    @property
+    def key(self) -> AnyKey | None:
+        """The key or range that it is about; None for a reply."""
+        if isinstance(self.content, dict):
+            return None
+        return self.content.key if isinstance(self.content, KeyState) else self.content.watch.key
 
 
 @dataclass(slots=True, eq=False)
@@ -49,7 +59,7 @@ class Outbox:
     def __contains__(self, key: AnyKey) -> bool:
         return key in self._items
 
-    def put(self, state: KeyState, snapshot: bool = False) -> bool:
+    def put(self, state: KeyState, snapshot: bool = False, reference: str = "") -> bool:
         """Adds a state; returns whether it has replaced one of its key that was not sent yet.
 
         A state that waits already, and is told again, stays as it is.
@@ -57,7 +67,8 @@ class Outbox:
         old = self._items.get(state.key)
         if old is not None and old.content is state:
             return False
-        self._items[state.key] = Item(state, state.size, 0 if old is None else old.skipped + 1, snapshot)
+        skipped = 0 if old is None else old.skipped + 1
+        self._items[state.key] = Item(state, state.size, skipped, snapshot, reference)
         self.size += state.size - (0 if old is None else old.size)
         return old is not None
 
@@ -110,10 +121,10 @@ class SocketWriter:
     _task: asyncio.Task[None] | None = field(default=None, init=False)
     _closing: asyncio.Task[None] | None = field(default=None, init=False)
 
-    def put(self, state: KeyState, snapshot: bool) -> None:
+    def put(self, state: KeyState, snapshot: bool, reference: str) -> None:
         """Sends a state, unless a newer one of its key comes before it could be sent."""
         if self.end_code is None:
-            if self.outbox.put(state, snapshot):
+            if self.outbox.put(state, snapshot, reference):
                 self.frames.skipped += 1
             self._begin()
 
@@ -166,7 +177,7 @@ class SocketWriter:
         self._is_writing = True
         try:
             while (item := self.outbox.take()) is not None:
-                frame, commit_ns = self._frame_of(item)
+                frame, commit_ns = self._frame_or_error(item)
                 if frame is None:
                     continue
                 self.writing_since = self.clock()
@@ -176,13 +187,22 @@ class SocketWriter:
                     self.frames.aged((time_ns() - commit_ns) / 1e9)
         except OSError:
             return  # the socket is closed; its reader hears of it as well
-        except Exception:
-            # A frame that cannot be made must not reach the hub, which serves many others as well.
-            log.exception("frame_failed")
         finally:
             self.writing_since = None
             self._is_writing = False
             self._task = None
+
+    def _frame_or_error(self, item: Item) -> tuple[Reply | None, int | None]:
+        """As `_frame_of`; for a row that no frame can hold, the error that says so. The socket's other items go on."""
+        try:
+            return self._frame_of(item)
+        except UnreadableRowError as error:
+            refusal = error
+        except Exception:
+            log.exception("frame_failed", key=str(item.key))
+            refusal = UnreadableRowError(f"a row of {item.key} cannot be sent: tell the operators")
+        reference = item.content.reference if isinstance(item.content, Subscription) else item.reference
+        return self.codec.failed(refusal, reference), None
 
     def _frame_of(self, item: Item) -> tuple[Reply | None, int | None]:
         """The frame, None when there is nothing to send after all, and the commit time of a change, if that counts."""

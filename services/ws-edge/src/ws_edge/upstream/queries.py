@@ -14,7 +14,7 @@ from statecast_client.limits import MAX_RESPONSE_BYTES
 from statecast_client.shard_map import GroupHashes, hash_group
 from ws_edge.errors import MalformedFrameError, RequestError, UnavailableError, UnknownStoreError
 from ws_edge.private_fields import NOBODY, PrivateRow
-from ws_edge.states import AnyKey, KeyState, Position, RangeKey, StoreKey
+from ws_edge.states import AnyKey, KeyState, Position, RangeKey, StoreKey, UnreadableRow
 from ws_edge.stores import Store
 
 INVALID_ARGUMENT = 3
@@ -142,7 +142,7 @@ def results(
 
 
 def page(store: Store, response: ScanStatesResponse, stale_after_ms: int) -> Page:
-    """Returns the rows of a page. Raises UnavailableError when one cannot be decoded."""
+    """Returns the rows of a page."""
     states, freshness = [_decode(store, _key(store, state.key), state) for state in response.states], response.freshness
     position, lag_ms = _position(freshness.current_through), _lag_ms(freshness, stale_after_ms)
     return Page(states, response.next_page_token, position, lag_ms)
@@ -168,12 +168,9 @@ def position_message(position: Position) -> PositionMessage:
 def _result(store: Store, query: Query, result: query_pb2.KeyResult | query_pb2.RangeResult, lag_ms: int) -> Result:
     if result.HasField("error"):
         return failure_of(result.error.code, result.error.message)
-    try:
-        if isinstance(result, query_pb2.RangeResult):
-            return _range_result(store, query, result, lag_ms)
-        state = _key_state(store, query.key, result)
-    except UnavailableError as error:
-        return error
+    if isinstance(result, query_pb2.RangeResult):
+        return _range_result(store, query, result, lag_ms)
+    state = _key_state(store, query.key, result)
     state.lag_ms = lag_ms
     return state
 
@@ -199,11 +196,12 @@ def _range_result(store: Store, query: Query, result: query_pb2.RangeResult, lag
 
 
 def _decode(store: Store, key: StoreKey, state: query_pb2.State) -> KeyState:
-    """Returns what the key holds. Raises UnavailableError when the row is not of the store's message."""
+    """Returns what the key holds, an UnreadableRow when that is not of the store's message."""
     try:
         row = store.decode(state.payload)
     except DecodeError as error:
-        raise UnavailableError(f"the row of {key} is not a {store.kind}; tell the operators") from error
+        reason = UnreadableRow(f"it is not a {store.kind}: {error}")
+        return KeyState(key, _position(state.position), reason, store.rule.owner_by_key(key))
     private = PrivateRow(row, store.private) if store.private else None
     decoded = KeyState(key, _position(state.position), row, store.owner_of(row), private=private)
     if private is not None:

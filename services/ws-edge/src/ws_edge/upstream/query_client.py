@@ -18,7 +18,7 @@ from statecast_client.coalescing import Coalescer
 from statecast_client.router import RETRIED, Router, call_batch, stub
 from statecast_client.shard_map import group_by_owner, hash_group
 from ws_edge.errors import RequestError, UnavailableError
-from ws_edge.states import KeyState, Position, StoreKey
+from ws_edge.states import KeyState, Position, StoreKey, UnreadableRow
 from ws_edge.stores import Store
 from ws_edge.upstream.queries import (
     Page,
@@ -37,6 +37,9 @@ from ws_edge.upstream.queries import (
 ATTEMPTS = 3
 RETRY_S = 0.25
 """The shortest time between two reads of the map, so that failing polls cannot make a storm of them."""
+
+MAX_UNREADABLE = 1000
+"""So many keys with rows that cannot be read are remembered, so that each is logged once."""
 
 _Group = tuple[Store, str, int | None]
 """Which lookups may share a batch: the store as it is defined now, the address of the owner and, in a store with
@@ -82,6 +85,8 @@ class QueryClient:
         self._on_hidden = on_hidden
         self._hidden = set[tuple[Store, str]]()
         """The paths that lead to no value, and were logged."""
+        self._unreadable = dict[StoreKey, Position]()
+        """The rows that could not be read, and were logged."""
         self._gets: Coalescer[_Group, _Get, KeyState] = Coalescer(
             self._get_alone, self._get_together, max_batch=batch_limit
         )
@@ -132,7 +137,7 @@ class QueryClient:
             self._timeouts,
         )
         read = page(store, response, self._stale_after_ms)
-        self._note_hidden(store, read.states)
+        self._note_rows(store, read.states)
         return read
 
     async def list_shards(self) -> ListShardsResponse:
@@ -187,21 +192,32 @@ class QueryClient:
 
     def _read(self, store: Store, queries: Sequence[Query], response: BatchGetStatesResponse) -> list[Result]:
         read = results(store, queries, response, self._stale_after_ms)
-        for result in read if store.private else ():
+        for result in read:
             if isinstance(result, KeyState):
-                self._note_hidden(store, [result])
+                self._note_rows(store, [result])
             elif isinstance(result, RangeResult):
-                self._note_hidden(store, result.states)
+                self._note_rows(store, result.states)
         return read
 
-    def _note_hidden(self, store: Store, states: Iterable[KeyState]) -> None:
+    def _note_rows(self, store: Store, states: Iterable[KeyState]) -> None:
         for state in states:
+            if isinstance(state.row, UnreadableRow):
+                self._note_unreadable(state, state.row.reason)
             if state.private is None or not state.private.missed:
                 continue
             self._on_hidden(store.name)
             if (store, state.private.missed) not in self._hidden:
                 self._hidden.add((store, state.private.missed))
                 log.error("private_path_missed", store=store.name, path=state.private.missed, key=str(state.key))
+
+    def _note_unreadable(self, state: KeyState, reason: str) -> None:
+        """Logs each row once, however often it is read."""
+        if self._unreadable.get(state.key) == state.position:
+            return
+        if len(self._unreadable) >= MAX_UNREADABLE:
+            self._unreadable.clear()
+        self._unreadable[state.key] = state.position
+        log.error("row_unreadable", store=state.key.store, key=str(state.key), reason=reason)
 
     def _note_failure(self, error: grpc.aio.AioRpcError, address: str, is_first: bool) -> None:
         if is_first:
