@@ -126,7 +126,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     channel_limits = settings.channel_lifetime_s, settings.max_channel_subscriptions, settings.max_ranges
     channels = Channels(client, stores, writer, wall_clock, *channel_limits)
     revocations = Revocations(hub, client, revoked, writer is not None, settings.unavailable_after_ms / 1000)
-    gateway = Gateway(settings.gateway_secrets)
+    gateway = Gateway(settings.gateway_secrets, wall_clock)
     tickets = Tickets(settings.gateway_secrets, wall_clock, settings.ticket_lifetime_s)
     context = SessionContext(hub, stores, settings, metrics, tickets, clock, wall_clock)
     sockets = Sockets(context, channels, revocations, gateway, _admission(settings), settings.stall_timeout_s)
@@ -170,10 +170,16 @@ def stores_reader(settings: Settings) -> Callable[[], Stores | None]:
 
 
 def revoke(settings: Settings, principal: str, *, lift: bool) -> int:
-    """Returns 0 once Kafka has acknowledged, else 1, with the reason on standard error."""
+    """Returns 0 once Kafka has acknowledged, and says of whom; else 1, with the reason on standard error."""
     revocations = RevocationLog(writer_of(settings), time.time)
     try:
-        asyncio.run(revocations.lift(principal) if lift else revocations.revoke(principal))
+        if lift:
+            asyncio.run(revocations.lift(principal))
+            sys.stdout.write(f"{principal!r} is let in again\n")
+        else:
+            since = asyncio.run(revocations.revoke(principal)).revoked_at.ToJsonString()
+            log_event = "each edge logs consumer_revoked with the sockets that it closes"
+            sys.stdout.write(f"{principal!r} is revoked since {since}; {log_event}, and nothing if it has none\n")
     except RequestError as error:
         sys.stderr.write(f"ws-edge: {error}\n")
         return 1

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ws_edge.auth.gateway import MAX_HEADERS, MAX_TIME_S, Credential, Gateway, check_headers
+from ws_edge.auth.gateway import CLOCK_LEEWAY_S, MAX_HEADERS, MAX_TIME_S, Credential, Gateway, check_headers
 from ws_edge.authorization import Consumer
 from ws_edge.errors import GatewayRequiredError, TooManyHeadersError
 
@@ -19,6 +19,7 @@ ALICE: Headers = {
     b"x-consumer-groups": b"customers",
     b"x-forwarded-for": b"203.0.113.7, 198.51.100.2",
 }
+NOW = 1724848100.0
 OPERATOR = ALICE | {b"x-consumer-username": b"operator", b"x-consumer-groups": b"other, staff"}
 NO_ID = {b"x-consumer-custom-id": b"none"}
 
@@ -33,7 +34,7 @@ def claims(text: str) -> Headers:
 
 @pytest.fixture
 def gateway() -> Gateway:
-    return Gateway(["the-secret", "the-next-one"])
+    return Gateway(["the-secret", "the-next-one"], lambda: NOW)
 
 
 def test_the_gateways_headers_name_the_consumer(gateway: Gateway) -> None:
@@ -126,3 +127,26 @@ def test_unreadable_claims_are_refused(gateway: Gateway, text: str) -> None:
 def test_the_address_is_the_one_that_the_gateway_added(gateway: Gateway) -> None:
     assert gateway.caller(scope(ALICE)).address == "198.51.100.2"
     assert gateway.caller(scope(ALICE, (b"x-forwarded-for", b"192.0.2.1"))).address == "192.0.2.1"
+
+
+@pytest.mark.parametrize("name", ["nbf", "iat"])
+def test_a_token_that_holds_later_is_refused_but_for_the_leeway_of_clocks(gateway: Gateway, name: str) -> None:
+    gateway.caller(scope(ALICE | claims(f'{{"{name}": {NOW + CLOCK_LEEWAY_S}}}')))
+
+    with pytest.raises(GatewayRequiredError, match=f"{name} lies in the future"):
+        gateway.caller(scope(ALICE | claims(f'{{"{name}": {NOW + CLOCK_LEEWAY_S + 1}}}')))
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "address"),
+    [
+        (b"203.0.113.7:51234", "203.0.113.7"),
+        (b"192.0.2.1, 203.0.113.7:51234", "203.0.113.7"),
+        (b"[2001:db8::1]:51234", "2001:db8::1"),
+        (b"[2001:db8::1]", "2001:db8::1"),
+        (b"2001:db8::1", "2001:db8::1"),
+        (b"unknown", "unknown"),
+    ],
+)
+def test_the_port_of_a_connection_is_no_part_of_its_address(gateway: Gateway, forwarded: bytes, address: str) -> None:
+    assert gateway.caller(scope(ALICE | {b"x-forwarded-for": forwarded})).address == address

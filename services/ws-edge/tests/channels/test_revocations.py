@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+import structlog.testing
 from httpx import AsyncClient
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -11,6 +12,7 @@ from statecast.orders.v1.order_pb2 import Order
 from testkit.waiting import scaled
 from testkit.ws_edge.edge import RunningEdge, until
 from testkit.ws_edge.fake_query_service import FakeWriter
+from ws_edge.auth.gateway import CLOCK_LEEWAY_S
 from ws_edge.channels.revocations import RevocationLog, revocation_key
 from ws_edge.states import StoreKey
 
@@ -126,12 +128,27 @@ async def test_without_kafka_no_revocation_is_looked_up() -> None:
 async def test_a_token_that_was_issued_after_the_revocation_is_accepted(edge: RunningEdge) -> None:
     now = edge.wall_clock.now
     await log_of(edge).revoke(ALICE)
-    async with edge.socket(headers=edge.headers(issued_at=now + 1)) as socket:
+    edge.wall_clock.now += CLOCK_LEEWAY_S + 1
+    async with edge.socket(headers=edge.headers(issued_at=now + CLOCK_LEEWAY_S + 1)) as socket:
         await socket.send("{}")
         answer = json.loads(await socket.recv())
     with pytest.raises(InvalidStatus) as refusal:
-        async with edge.socket(headers=edge.headers(issued_at=now)):
+        async with edge.socket(headers=edge.headers(issued_at=now + CLOCK_LEEWAY_S)):
             pytest.fail("the socket was opened")
 
     assert answer["error"]["code"] == "malformed_frame"
     assert refusal.value.response.status_code == 403
+
+
+async def test_a_token_of_a_clock_that_is_ahead_does_not_survive_and_the_log_says_who_was_hit(
+    edge: RunningEdge,
+) -> None:
+    issued_at = edge.wall_clock.now + CLOCK_LEEWAY_S
+    with structlog.testing.capture_logs() as logs:
+        async with edge.socket(headers=edge.headers(issued_at=issued_at)) as socket:
+            await log_of(edge).revoke(ALICE)
+            await socket.wait_closed()
+
+    assert socket.close_code == 4403
+    [line] = [line for line in logs if line["event"] == "consumer_revoked"]
+    assert (line["consumer"], line["sockets"]) == (ALICE, 1)

@@ -28,11 +28,16 @@ DECIDING = (b"x-gateway-", b"x-consumer-", b"x-credential-", b"x-anonymous-", b"
 MAX_HEADERS = 128
 """Headers of a call, as many as the library allows for a handshake; a gateway's plugins see far more and miss none."""
 FORWARDED_FOR = b"x-forwarded-for"
+WITH_PORT = re.compile(r"([0-9.]+):[0-9]+|\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?")
+"""An address with the port of a connection, as some load balancers write it; IPv6 stands in brackets then."""
 NOTHING = "none"
 """The value of such a header where there is nothing, for example as claims of a credential that is not a token."""
 
 TICKET_PURPOSE = b"statecast ws-edge ticket, version 1"
 """Separates the key from the secret itself, and from other keys that may be derived from it."""
+
+CLOCK_LEEWAY_S = 60.0
+"""By so much the clocks of token issuers and edges may differ."""
 
 MAX_TICKET_LENGTH = 2048
 BASE64URL = re.compile(r"[A-Za-z0-9_-]*")
@@ -61,8 +66,12 @@ class Caller:
 class Gateway:
     """Reads the gateway's headers; refuses calls that did not come through the gateway."""
 
-    def __init__(self, secrets: Sequence[str]) -> None:
-        """Any of `secrets` is proof; a certificate is none, because probes and scrapers have one too."""
+    def __init__(self, secrets: Sequence[str], wall_clock: Callable[[], float]) -> None:
+        """Any of `secrets` is proof; a certificate is none, because probes and scrapers have one too.
+
+        `wall_clock` returns seconds since 1970.
+        """
+        self._wall_clock = wall_clock
         self._secrets = [secret.encode() for secret in secrets]
 
     def caller(self, scope: Mapping[str, Any]) -> Caller:
@@ -78,7 +87,7 @@ class Gateway:
         if not consumer.id and not consumer.staff:
             text = "the gateway named no consumer: sign in, and see that the consumer has a custom_id"
             raise GatewayRequiredError(text)
-        return Caller(consumer, _credential(claims), _address(scope))
+        return Caller(consumer, _credential(claims, self._wall_clock()), _address(scope))
 
     def stranger_address(self, scope: Mapping[str, Any]) -> str:
         """Returns an unauthenticated caller's address. Raises GatewayRequiredError as `caller` does."""
@@ -186,7 +195,7 @@ class Tickets:
         return content, mac
 
 
-def _credential(claims: str) -> Credential:
+def _credential(claims: str, now: float) -> Credential:
     """The times in a JSON Web Token's payload; no times for other credentials."""
     if not claims:
         return Credential()
@@ -196,6 +205,10 @@ def _credential(claims: str) -> Credential:
         raise GatewayRequiredError(f"the header {CLAIMS.decode()} does not hold a token's claims: {error}") from error
     if not isinstance(payload, dict):
         raise GatewayRequiredError(f"the header {CLAIMS.decode()} does not hold a JSON object")
+    for name in ("nbf", "iat"):
+        if (_time(payload, name) or 0) > now + CLOCK_LEEWAY_S:
+            text = f"the token's claim {name} lies in the future: wait until then, or set the clock of its issuer"
+            raise GatewayRequiredError(text)
     return Credential(_time(payload, "exp"), _time(payload, "iat"))
 
 
@@ -211,7 +224,9 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
 def _address(scope: Mapping[str, Any]) -> str:
     """The last address in X-Forwarded-For, which the gateway added; earlier ones were claimed by the client."""
     lines = [value for name, value in scope["headers"] if name == FORWARDED_FOR]
-    return _value({FORWARDED_FOR: lines[-1].rpartition(b",")[2]} if lines else {}, FORWARDED_FOR)
+    address = _value({FORWARDED_FOR: lines[-1].rpartition(b",")[2]} if lines else {}, FORWARDED_FOR)
+    with_port = WITH_PORT.fullmatch(address)
+    return with_port[1] or with_port[2] if with_port else address
 
 
 def derived_keys(secrets: Sequence[str], purpose: bytes) -> list[bytes]:

@@ -10,7 +10,7 @@ import structlog
 from typing_extensions import override
 
 from statecast.push.v1.revocation_pb2 import Revocation
-from ws_edge.auth.gateway import Caller
+from ws_edge.auth.gateway import CLOCK_LEEWAY_S, Caller
 from ws_edge.channels import EDGE_CONSUMER, REVOCATIONS
 from ws_edge.channels.kafka_writer import Writer, configured
 from ws_edge.errors import CLOSE_REVOKED, RequestError, RevokedError, UnavailableError
@@ -48,11 +48,15 @@ class _RevocationWatch(Subscriber):
             return  # it is logged, and those who are known stay; whoever is not is not let in
         self.revocation = None if state is None else state.row
         self.known.set()
+        ended = 0
         for listener in [listener for listener, is_admitted in self.listeners.items() if is_admitted]:
             try:
                 check(listener.caller, self.revocation)
             except RevokedError as error:
+                ended += 1
                 listener.end(CLOSE_REVOKED, str(error))
+        if ended:
+            log.info("consumer_revoked", consumer=subscription.watch.key.group, sockets=ended)
 
     @override
     def refused(self, subscription: Subscription, error: RequestError, /) -> None:
@@ -121,9 +125,14 @@ class Revocations:
 
 
 def check(caller: Caller, revocation: Revocation | None) -> None:
-    """Raises RevokedError if there is a revocation, unless the credential says that it was issued after it."""
+    """Raises RevokedError if there is a revocation, unless the credential was issued after it for certain.
+
+    The clock of its issuer may be ahead by CLOCK_LEEWAY_S.
+    """
     issued_at = caller.credential.issued_at
-    if revocation is not None and (issued_at is None or issued_at <= revocation.revoked_at.ToNanoseconds() / 1e9):
+    if revocation is None:
+        return
+    if issued_at is None or issued_at <= revocation.revoked_at.ToNanoseconds() / 1e9 + CLOCK_LEEWAY_S:
         raise RevokedError(f"the access of {caller.consumer.principal} was revoked: ask the operators")
 
 
