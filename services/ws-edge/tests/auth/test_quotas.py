@@ -1,6 +1,9 @@
 """Each consumer and each address has its quota over all of its sockets, and gets back what it no longer uses."""
 
+from contextlib import ExitStack
+
 import pytest
+import structlog.testing
 
 from testkit.ws_edge.edge import Clock
 from ws_edge.auth.gateway import Caller
@@ -126,6 +129,20 @@ def test_idle_accounts_are_forgotten(clock: Clock) -> None:
 )
 def test_addresses_of_one_network_count_as_one(address: str, network: str) -> None:
     assert network_of(address) == network
+
+
+def test_the_log_says_once_that_an_address_is_full_and_may_be_a_proxys() -> None:
+    quotas = Quotas(LARGE, SMALL, lambda: 0.0)
+    with structlog.testing.capture_logs() as logs, ExitStack() as entered:
+        for number in range(SMALL.sockets):
+            entered.enter_context(quotas.reserve(caller(f"customer-{number}", "192.0.2.1")))
+        for number in range(2):
+            with pytest.raises(TooManySocketsError):
+                quotas.reserve(caller(f"late-{number}", "192.0.2.1"))
+
+    [line] = logs
+    assert (line["event"], line["sockets"]) == ("address_full", SMALL.sockets)
+    assert "trusted_ips" in line["hint"]
 
 
 def test_a_burst_may_be_taken_at_once_and_no_more() -> None:

@@ -69,3 +69,15 @@ def test_a_consumer_and_an_address_may_resume_at_once_all_that_they_may_watch() 
         burst = defaults[f"{who}_frames_per_s"] * defaults["frames_burst_s"]
 
         assert burst >= defaults[f"{who}_subscriptions"]
+
+
+@pytest.mark.parametrize("path", ["/update/orders", "/v1/stream"])
+async def test_the_empty_binary_message_by_which_a_phone_pings_is_ignored(edge: RunningEdge, path: str) -> None:
+    async with edge.socket(path) as socket:
+        await socket.send(b"")
+        await socket.send("{}")
+        frames = [json.loads(await socket.recv())]
+        await socket.close()
+        frames += [json.loads(frame) async for frame in socket]
+
+    assert [frame["error"]["code"] for frame in frames] == ["malformed_frame"]

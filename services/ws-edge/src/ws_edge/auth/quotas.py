@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Self
 
+import structlog
+
 from ws_edge.auth.gateway import Caller
 from ws_edge.authorization import Consumer
 from ws_edge.errors import (
@@ -24,6 +26,8 @@ IPV6_PREFIX_BITS = 64
 """One IPv6 subscriber gets a prefix of at most this length, so all addresses within it count as one."""
 
 HOUR_S = 3600.0
+
+log = structlog.get_logger(__name__)
 
 
 class TokenBucket:
@@ -73,6 +77,8 @@ class Account:
     frames: TokenBucket
     sockets: int = 0
     subscriptions: int = 0
+    is_warned: bool = False
+    """Whether the log says that it is full."""
 
 
 @dataclass(eq=False)
@@ -95,8 +101,17 @@ class Quotas:
         for account in accounts:
             if account.sockets >= account.quota.sockets:
                 text = f"{account.name} has {account.sockets} sockets here, as many as it may: close some first"
+                if account is accounts[1]:
+                    self._warn_of_address(caller.address, account)
                 raise TooManySocketsError(text)
         return QuotaReservation(self, accounts, self.clock)
+
+    def _warn_of_address(self, address: str, account: Account) -> None:
+        """Warns once for each time that the address is connected: it may be a proxy's, behind which all are one."""
+        if not account.is_warned:
+            account.is_warned = True
+            hint = "if it is a proxy or load balancer, add it to the gateway's trusted_ips"
+            log.warning("address_full", client=address, sockets=account.sockets, hint=hint)
 
     def forget_idle(self) -> None:
         """Drops idle accounts, whose successors would be the same; to be called now and then."""

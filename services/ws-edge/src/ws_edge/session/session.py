@@ -219,7 +219,7 @@ class Session(Subscriber):
     def _handle(self, event: Mapping[str, Any], expiry: ExpiryTimer, feed: "ChannelFeed | None") -> None:
         reference = ""
         try:
-            if CONTROL in event:
+            if CONTROL in event or event.get("bytes") == b"":  # React Native pings by empty binary messages
                 self.reservation.take_frame()
                 return
             self._take_frame(event)
