@@ -46,7 +46,9 @@ async def _run(options: Namespace) -> None:
     encrypted = options.tls or options.tls_ca or options.tls_certificate or options.tls_key
     secrets = credentials(options.tls_ca, options.tls_certificate, options.tls_key) if encrypted else None
     addresses = [address.strip() for address in options.address.split(",") if address.strip()]
-    async with StatecastClient(addresses, credentials=secrets, timeout_s=options.timeout) as client:
+    async with StatecastClient(
+        addresses, credentials=secrets, proxy=options.proxy, timeout_s=options.timeout
+    ) as client:
         await run(client, options)
 
 

@@ -41,16 +41,22 @@ class StatecastClient:
         addresses: Sequence[str],
         *,
         credentials: grpc.ChannelCredentials | None = None,
+        proxy: str | None = None,
         timeout_s: float = 5.0,
         refresh_s: float = 30.0,
     ) -> None:
         """Begins at any of the instances; `addresses` are their public ports as `host:port`. Raises InvalidError.
 
+        It connects through `proxy`, an address `http://host:port`, or else through that of the environment, but
+        directly to this machine.
+
         The shard map is read at the first call, and again when it is older than `refresh_s` or a call has failed.
         """
         if not addresses:
             raise InvalidError("addresses: there are none: name at least one instance")
-        self._router = Router(addresses, credentials=credentials, on_failure=lambda *_: self._read_shards())
+        self._router = Router(
+            addresses, credentials=credentials, proxy=proxy, on_failure=lambda *_: self._read_shards()
+        )
         self._gets = Gets(self._router)
         self._address = addresses[0]
         self._timeout_s = timeout_s

@@ -68,6 +68,11 @@ def _connection(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     ):
         file = environment.get(f"STATECAST_TLS_{name.upper()}")
         add(f"--tls-{name}", type=Path, default=Path(file) if file else None, metavar="FILE", help=what)
+    proxy = environment.get("STATECAST_PROXY") or None
+    what = (
+        "an HTTP proxy to connect through; else $HTTPS_PROXY and the like, but none to this machine [$STATECAST_PROXY]"
+    )
+    add("--proxy", default=proxy, metavar="URL", help=what)
     add("--timeout", type=_SECONDS, default=5.0, metavar="SECONDS", help="the longest that a call may take [5]")
     add("--json", action="store_true", help="write one JSON object a line")
     descriptors = environment.get("STATECAST_DESCRIPTORS")

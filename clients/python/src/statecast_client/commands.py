@@ -40,7 +40,7 @@ async def watch_push(options: Namespace) -> None:
     address = options.gateway.rstrip("/") + STREAM
     encrypted = address.startswith("wss:")
     context = tls.context(options.tls_ca, options.tls_certificate, options.tls_key) if encrypted else None
-    async with PushClient(address, credentials=_credentials(options), tls=context) as client:
+    async with PushClient(address, credentials=_credentials(options), tls=context, proxy=options.proxy) as client:
         try:
             async with asyncio.timeout(options.timeout):
                 await client.opened()

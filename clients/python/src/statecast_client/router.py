@@ -13,6 +13,7 @@ from statecast.query.v1.query_service_pb2_grpc import QueryServiceStub
 from statecast_client.calls import answer_of
 from statecast_client.errors import StatecastError, error_of_status
 from statecast_client.limits import MAX_RESPONSE_BYTES
+from statecast_client.proxies import grpc_proxy_of, through
 from statecast_client.shard_map import FailedAddresses, GroupHashes, ShardMap
 
 if TYPE_CHECKING:
@@ -64,6 +65,16 @@ def error_of(error: grpc.aio.AioRpcError, address: str) -> StatecastError:
     return error_of_status(status.value[0], text, dict(error.trailing_metadata() or ()), address)
 
 
+def _channel_options(address: str, proxy: str | None) -> list[tuple[str, object]]:
+    """Returns the options of a channel, with the proxy to the address or without any."""
+    used = grpc_proxy_of(address, proxy)
+    return [
+        *_OPTIONS,
+        ("grpc.enable_http_proxy", int(used is not None)),
+        *([("grpc.http_proxy", used)] if used else []),
+    ]
+
+
 class Router:
     """The shard map, one connection per address, and the addresses that failed lately.
 
@@ -75,12 +86,13 @@ class Router:
         addresses: Sequence[str],
         *,
         credentials: grpc.ChannelCredentials | None = None,
+        proxy: str | None = None,
         backoff_s: float = 1.0,
         monotonic: Callable[[], float] = time.monotonic,
         error_of: Callable[[grpc.aio.AioRpcError, str], Exception] = error_of,
         on_failure: Callable[[grpc.aio.AioRpcError, str, bool], object] = lambda *_: None,
     ) -> None:
-        """Begins at `addresses`, without TLS unless there are `credentials`.
+        """Begins at `addresses`, without TLS unless there are `credentials`, through `proxy` or as `proxies` says.
 
         An address that failed is chosen last for `backoff_s`. `error_of` makes the error that is raised of a failed
         call and its address. `on_failure` hears of every call that is tried elsewhere: its error, its address, and
@@ -89,6 +101,7 @@ class Router:
         self.shards = ShardMap()
         self._addresses = tuple(addresses)
         self._credentials = credentials
+        self._proxy = proxy
         self._failed = FailedAddresses(backoff_s, monotonic)
         self._error_of = error_of
         self._on_failure = on_failure
@@ -170,7 +183,7 @@ class Router:
             try:
                 answer = await answer_of(call(self._channel(address), timeout_s))
             except grpc.aio.AioRpcError as error:
-                failure = self._error_of(error, address)
+                failure = self._error_of(error, address + through(grpc_proxy_of(address, self._proxy)))
                 if error.code() not in RETRIED or self._is_closed:
                     raise failure from error
                 failure.__cause__ = error
@@ -184,8 +197,8 @@ class Router:
     def _channel(self, address: str) -> grpc.aio.Channel:
         if address not in self._channels:
             self._channels[address] = (
-                grpc.aio.insecure_channel(address, options=_OPTIONS)
+                grpc.aio.insecure_channel(address, options=_channel_options(address, self._proxy))
                 if self._credentials is None
-                else grpc.aio.secure_channel(address, self._credentials, options=_OPTIONS)
+                else grpc.aio.secure_channel(address, self._credentials, _channel_options(address, self._proxy))
             )
         return self._channels[address]

@@ -8,8 +8,9 @@ from inspect import isawaitable
 from typing import Literal, TypeAlias
 from urllib.error import HTTPError
 from urllib.parse import urljoin
-from urllib.request import Request, urlopen
+from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
 
+from statecast_client.proxies import proxy_of
 from statecast_client.push.protocol import PushError, PushRefusedError
 
 Need = Literal["connect", "expiring", "expired"]
@@ -31,11 +32,17 @@ MIN_PAUSE_S = 1.0
 class Access:
     """Asks for credentials when they are needed."""
 
-    def __init__(self, credentials: Credentials, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, credentials: Credentials, tls: ssl.SSLContext | None, proxy: str | None = None) -> None:
+        """`proxy` is the one to connect through; None takes that of the environment, or none to this machine."""
         self._credentials = credentials
+        self._proxy = proxy
         self.tls = tls
         self.renewable = callable(credentials)
         """Whether newer credentials can be had."""
+
+    def proxy_of(self, address: str) -> str | None:
+        """Returns the proxy to an address; None to connect directly."""
+        return proxy_of(address, self._proxy)
 
     async def headers(self, need: Need) -> Headers:
         """Returns the credentials; raises what their function raises."""
@@ -55,8 +62,10 @@ class Access:
 
     def _post(self, url: str, headers: Headers) -> str:
         request = Request(url, data=b"", headers=dict(headers), method="POST")  # noqa: S310  the client checks addresses
+        proxy = self.proxy_of(url)
+        proxies = ProxyHandler({} if proxy is None else dict.fromkeys(("http", "https"), proxy))
         try:
-            with urlopen(request, timeout=TIMEOUT_S, context=self.tls) as answer:  # noqa: S310  as above
+            with build_opener(proxies, HTTPSHandler(context=self.tls)).open(request, timeout=TIMEOUT_S) as answer:
                 return str(json.load(answer)["ticket"])
         except HTTPError as refusal:
             with refusal:

@@ -49,17 +49,18 @@ class PushClient:
         *,
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
+        proxy: str | None = None,
     ) -> None:
         """`credentials` are the headers of the handshake, or a function that returns them, asynchronously or not.
 
         The function is called for each connection (`"connect"`); while one is open, with a fifth of the time left until
         its access ends, but at most 5 minutes ahead (`"expiring"`): it is renewed with a ticket from `/v1/tickets`, and
         goes on without a gap; and once when the server no longer accepts the last ones (`"expired"`). When it raises it
-        is called again; but a StatecastError ends the client, unless it is connected. Raises PushError for a wrong
-        address.
+        is called again; but a StatecastError ends the client, unless it is connected. `proxy` is as in
+        StatecastClient. Raises PushError for a wrong address.
         """
         urls = [addresses] if isinstance(addresses, str) else addresses
-        self._connection = Connection(urls, Access(credentials or {}, tls), self._ask_all, self._receive)
+        self._connection = Connection(urls, Access(credentials or {}, tls, proxy), self._ask_all, self._receive)
         self._subscriptions: dict[Name, Watching] = {}
         self._asked: dict[str, Watching] = {}
         self._repeats = set[asyncio.Task[None]]()

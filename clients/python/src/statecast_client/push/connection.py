@@ -13,6 +13,7 @@ from websockets.uri import parse_uri
 
 from statecast.push.v1.push_pb2 import AuthRefresh, ClientFrame, ServerFrame
 from statecast_client.errors import StatecastError
+from statecast_client.proxies import through
 from statecast_client.push import protocol
 from statecast_client.push.access import Access, Need, renewal_pause
 from statecast_client.push.protocol import SUBPROTOCOL, Backoff, Ending, PushError, PushRefusedError, Then
@@ -84,6 +85,7 @@ class Connection:
             return Ending(Then.END, error)
         except Exception as error:  # noqa: BLE001  the function is the application's
             return _no_credentials(error)
+        proxy = self._access.proxy_of(address)
         try:
             async with connect(
                 address,
@@ -91,6 +93,7 @@ class Connection:
                 subprotocols=[SUBPROTOCOL],
                 ssl=self._access.tls,
                 max_size=MAX_FRAME_BYTES,
+                proxy=proxy,
             ) as socket:
                 return await self._serve(socket, address)
         except InvalidStatus as refusal:
@@ -101,7 +104,8 @@ class Connection:
                 close = error.sent if error.rcvd_then_sent is False else error.rcvd or error.sent
                 if close is not None:
                     return protocol.of_close(close.code, close.reason)
-            return protocol.try_again(f"{address} cannot be reached: {str(error) or type(error).__name__}", error)
+            text = f"{address} cannot be reached{through(proxy)}: {str(error) or type(error).__name__}"
+            return protocol.try_again(text, error)
         finally:
             self._socket = None
             self.opened.clear()
