@@ -1,5 +1,6 @@
 """Calls that are answered once say the same as sockets do, and refuse the same."""
 
+import asyncio
 from base64 import urlsafe_b64decode
 
 import grpc
@@ -9,9 +10,10 @@ from httpx import AsyncClient
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from statecast.query.v1 import query_pb2
 from testkit.ws_edge.edge import RunningEdge
+from ws_edge.http import rest
 from ws_edge.http.rest import OrderUpdatesReply, PageDocument, StateDocument
 from ws_edge.http.staff_rest import EdgeDocument, ShardMapDocument, StoreDocument
-from ws_edge.states import StoreKey
+from ws_edge.states import KeyState, Position, StoreKey
 
 KEY = StoreKey("orders-by-key", "12345")
 ORDER = Order(order_id="12345", customer_id="customer-0001", status=OrderStatus.ORDER_STATUS_SHIPPED)
@@ -202,3 +204,34 @@ async def test_the_report_counts_what_the_edge_does(edge: RunningEdge, operator:
     assert during["totals"]["polled_keys"] > before["totals"]["polled_keys"]
     assert during["instance"] == edge.address
     assert during["uptime_s"] > before["uptime_s"]
+
+
+async def test_a_copy_is_confirmed_without_a_row_being_written(
+    edge: RunningEdge, alice: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(edge, 3)
+    etag = (await alice.get(GROUP)).headers["ETag"]
+    written = list[KeyState]()
+    monkeypatch.setattr(rest, "state_document", written.append)
+    answer = await alice.get(GROUP, headers={"If-None-Match": etag})
+
+    assert answer.status_code == 304
+    assert not written
+
+
+async def test_others_have_their_turns_while_a_page_is_written() -> None:
+    rows = [KeyState(member(1), Position(7, number), Order(order_id="1")) for number in range(rest.MAX_PAGE)]
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(count())
+    document = await rest.rows_document(rows)
+    other.cancel()
+
+    assert len(document["states"]) == rest.MAX_PAGE
+    assert turns >= rest.MAX_PAGE // rest.ROWS_AT_ONCE

@@ -1,6 +1,6 @@
 """Which answers may be kept: what everyone may read for a time, a caller's own by the caller, all others by nobody."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -50,13 +50,18 @@ def page_etag(rows: Iterable[KeyState], is_last: bool) -> str:
     return f'W/"{sha256(text.encode()).hexdigest()[:32]}"'
 
 
-def conditional(document: dict[str, Any], etag: str, control: str, if_none_match: str | None, lag_ms: int) -> Response:
-    """Answers with the document, or with 304 when the caller has a copy; one that is not kept confirms no copy."""
+async def conditional(
+    document: Callable[[], Awaitable[dict[str, Any]]], etag: str, control: str, if_none_match: str | None, lag_ms: int
+) -> Response:
+    """Answers with the document, or with 304 when the caller has a copy; one that is not kept confirms no copy.
+
+    The document is made only where it is sent.
+    """
     headers = {"ETag": etag, "Cache-Control": control}
     known = {tag.strip().removeprefix("W/") for tag in (if_none_match or "").split(",")}
     if not lag_ms and control != NOT_KEPT and (etag.removeprefix("W/") in known or "*" in known):
         return Response(status_code=304, headers=headers)
-    return JSONResponse(document, headers=headers)
+    return JSONResponse(await document(), headers=headers)
 
 
 def _text(position: Position) -> str:

@@ -1,6 +1,7 @@
 """Rows of many groups, a page at a time, for staff, and of stores that everyone may read for everybody."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
@@ -73,7 +74,10 @@ class StoreRest:
         scan = Scan("", sort_from, sort_to, reverse, limit or self.page_size, token, group_from, group_to)
         page = await self.client.scan(definition, scan)
         next_token = self.page_tokens.seal(page.next_page_token)
-        rows = rows_document([seen_by(consumer, row) for row in page.states])
-        document = {**rows, "next_page_token": next_token, **lag_document(page.lag_ms)}
+
+        async def document() -> dict[str, Any]:
+            rows = await rows_document([seen_by(consumer, row) for row in page.states])
+            return {**rows, "next_page_token": next_token, **lag_document(page.lag_ms)}
+
         control = self.caching.control(definition, page.lag_ms)
-        return conditional(document, page_etag(page.states, not next_token), control, if_none_match, page.lag_ms)
+        return await conditional(document, page_etag(page.states, not next_token), control, if_none_match, page.lag_ms)
