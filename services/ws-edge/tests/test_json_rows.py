@@ -54,12 +54,20 @@ def test_the_deepest_document_can_be_read_back() -> None:
     assert type(row).FromString(row.SerializeToString()) == row
 
 
-def test_the_owner_is_a_text_of_the_outermost_object() -> None:
-    owners = [
-        json_rows.text_of(json_rows.decode(text), "who") for text in (b'{"who": "a"}', b'{"who": 1}', b"{}", b"1")
-    ]
-
-    assert owners == ["a", "", "", ""]
+@pytest.mark.parametrize(
+    ("document", "owner"),
+    [
+        ({"who": "a"}, "a"),
+        ({"who": 17}, "17"),
+        ({"who": 2**60 + 1}, str(2**60 + 1)),
+        ({"who": 1.5}, ""),
+        ({"who": True}, ""),
+        ({}, ""),
+        (1, ""),
+    ],
+)
+def test_the_owner_is_a_text_or_a_whole_number_of_the_outermost_object(document: Any, owner: str) -> None:
+    assert json_rows.text_of(json_rows.decode(json.dumps(document).encode()), "who") == owner
 
 
 @pytest.mark.parametrize("document", [{"a": [1, None, {}], "b": ""}, [], "text", None, 0, False])

@@ -27,11 +27,13 @@ def decode(payload: bytes) -> Value:
 
 
 def text_of(row: Message, field: str) -> str:
-    """What a field of the outermost object holds, if it is a text; nothing otherwise."""
-    if not isinstance(row, Value) or row.WhichOneof("kind") != "struct_value":
+    """Returns the text in a field of the outermost object, a whole number as its digits; nothing otherwise."""
+    if not isinstance(row, Value) or row.WhichOneof("kind") != "struct_value" or field not in row.struct_value.fields:
         return ""
-    fields = row.struct_value.fields
-    return fields[field].string_value if field in fields else ""
+    value = row.struct_value.fields[field]
+    if value.WhichOneof("kind") == "number_value" and value.number_value.is_integer():
+        return str(int(value.number_value))
+    return value.string_value
 
 
 def _plain(value: Any, depth: int) -> Any:
