@@ -10,7 +10,7 @@ from websockets.http11 import Request, Response
 
 from statecast_client.errors import StatecastError
 from statecast_client.push import Need, PushClient, PushError, PushRefusedError
-from statecast_client.push.protocol import FLOOD_PAUSE_S, MAX_PAUSE_S, Backoff, Then, of_close, of_refusal
+from statecast_client.push.protocol import FLOOD_PAUSE_S, MAX_PAUSE_S, SLOW_PAUSE_S, Backoff, Then, of_close, of_refusal
 from testkit.push_server import GROUP, STORE, Peer, server
 
 
@@ -25,7 +25,7 @@ from testkit.push_server import GROUP, STORE, Peer, server
         (4401, Then.RENEW, 0),
         (4403, Then.END, 0),
         (4404, Then.END, 0),
-        (4408, Then.CONNECT, 0),
+        (4408, Then.CONNECT, SLOW_PAUSE_S),
         (4429, Then.CONNECT, FLOOD_PAUSE_S),
         (4999, Then.END, 0),
     ],

@@ -26,6 +26,8 @@ SUBPROTOCOL = Subprotocol("statecast.push.v1+proto")
 
 FLOOD_PAUSE_S = 30.0
 """How long a client that sends too much stays away."""
+SLOW_PAUSE_S = 5.0
+"""How long a client that reads too slowly stays away."""
 
 FIRST_PAUSE_S = 0.25
 MAX_PAUSE_S = 10.0
@@ -97,11 +99,14 @@ _MEANINGS = {
 }
 """What HTTP statuses and close codes mean; of the others, those that blame the client end it."""
 
+_PAUSES_S = {4408: SLOW_PAUSE_S, 4429: FLOOD_PAUSE_S}
+"""How long to wait after a close that the next connection would bring about again at once."""
+
 
 def of_close(code: int, reason: str) -> Ending:
     """Returns what follows a close code: another attempt with the positions, unless the code speaks against it."""
     others = Then.END if code >= 4000 else Then.CONNECT, "the connection was closed"
-    return _ending(code, others, reason, FLOOD_PAUSE_S if code == 4429 else 0.0)
+    return _ending(code, others, reason, _PAUSES_S.get(code, 0.0))
 
 
 def of_refusal(status: int, retry_after: str | None, body: bytes | bytearray) -> Ending:
