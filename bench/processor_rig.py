@@ -216,7 +216,7 @@ def _files(shape: Shape, mode: str, directory: Path) -> list[Path]:
     prefix, files = f"{uuid4().hex[:6]}.", []
     for name in shape.pipelines:
         [shipped] = PIPELINES.rglob(f"{name}.yaml")
-        replaced = shape.replaced if name == shape.pipeline else {}
+        replaced = shape.replaced if name == shape.pipeline else shape.table_replaced
         content = {**yaml.safe_load(shipped.read_text()), **replaced, "trigger": TRIGGERS[mode]}
         files.append(write_prefixed(directory / shipped.name, content, prefix))
     return files

@@ -22,6 +22,8 @@ POSITIONS = {
     "key": "position_id",
 }
 """What us-share-holders reads here, without the pipeline before it."""
+INVOICES = {"topic": "invoices", "message": "statecast.sales.v1.InvoiceChange", "key": "invoice_number"}
+"""Changes of invoices, where a pipeline ships for events."""
 SUMS = {"aggregate": {"positions": "count(*)", "shares": "sum(amount)"}}
 MAXIMA = {"aggregate": {"positions": "count(*)", "shares": "max(amount)"}}
 TOLD = {"operations": ["create", "update", "snapshot"], "totals": {"total_points": "sum(total_amount_cents div 100)"}}
@@ -53,6 +55,8 @@ class Shape:
     """Keys of the pipeline's file that are others here."""
     table: str | None = None
     """The pipeline beside it whose topic it reads as a table; that one reads the changes then."""
+    table_replaced: Mapping[str, Any] = field(default_factory=dict)
+    """Keys of the file of `table` that are others here."""
     modes: tuple[str, ...] = ("realtime", "microbatch")
     index_of: Callable[[bytes], int] = _of_state_record
     """The index of the newest change that a value on the sink is made of."""
@@ -158,21 +162,22 @@ SHAPES = {
         _new_group,
         {"source": POSITIONS, "keep": MAXIMA, "insert_only": True},
     ),
-    "windows": Shape("hourly-sales-by-store", _invoice_changes, _groups),
-    "hops": Shape("hourly-sales-by-store", _invoice_changes, _groups, {"window": HOPS}),
+    "windows": Shape("hourly-sales-by-store", _invoice_changes, _groups, {"source": INVOICES}),
+    "hops": Shape("hourly-sales-by-store", _invoice_changes, _groups, {"source": INVOICES, "window": HOPS}),
     "table_join": Shape(
         "stores-with-sales",
         _invoice_changes,
         _groups,
         {"table_join": SALES},
         table="sales-by-store",
+        table_replaced={"source": INVOICES},
         modes=("microbatch",),
     ),
     "totals": Shape(
         "loyalty-notifications",
         _invoice_changes,
         _row,
-        {"keep": {"route": TOLD}},
+        {"source": INVOICES, "keep": {"route": TOLD}},
         modes=("microbatch",),
         index_of=_of_notification,
     ),

@@ -1,6 +1,5 @@
 """The models of the routes of invoices, on histories made by hand."""
 
-from drivers.change_history import History
 from drivers.pipeline_models import (
     home_delivery,
     loyalty_notifications,
@@ -15,7 +14,6 @@ from statecast.sales.v1.invoice_pb2 import (
     DeliveryAddress,
     DeliveryType,
     Invoice,
-    InvoiceChange,
     InvoiceLine,
 )
 from statecast.sales.v1.loyalty_notification_pb2 import LoyaltyNotification
@@ -27,54 +25,46 @@ MADE = Timestamp(seconds=1_724_848_496)
 PUNE = DeliveryAddress(address_line="7 Station Road", city="Pune", postal_code="411001", contact_number="9")
 
 
-def invoice_history() -> History:
-    history = History(InvoiceChange, "invoices")
-    history.snapshot(
-        Invoice(
-            invoice_number="i1",
-            store_id="s1",
-            customer_card_no="4000000000004711",
-            customer_type=PRIME,
-            delivery_type=SENT,
-            delivery_address=PUNE,
-            lines=[InvoiceLine(item_code="tea", item_quantity=2, item_price_cents=150)],
-            total_amount_cents=300,
-            created_at=MADE,
-        )
-    )
-    history.create(
-        Invoice(
-            invoice_number="i2",
-            store_id="s2",
-            customer_card_no="123",
-            customer_type=NON_PRIME,
-            delivery_type=TAKEN,
-            lines=[InvoiceLine(item_code="milk", item_quantity=1, item_price_cents=99) for _ in range(2)],
-            total_amount_cents=198,
-            created_at=MADE,
-        )
-    )
-    history.update("i1", total_amount_cents=450)
-    history.update("i2", customer_type=PRIME)
-    history.delete("i2")
-    return history
+INVOICES = [
+    Invoice(
+        invoice_number="i1",
+        store_id="s1",
+        customer_card_no="4000000000004711",
+        customer_type=PRIME,
+        delivery_type=SENT,
+        delivery_address=PUNE,
+        lines=[InvoiceLine(item_code="tea", item_quantity=2, item_price_cents=150)],
+        total_amount_cents=300,
+        created_at=MADE,
+    ),
+    Invoice(
+        invoice_number="i2",
+        store_id="s2",
+        customer_card_no="123",
+        customer_type=NON_PRIME,
+        delivery_type=TAKEN,
+        lines=[InvoiceLine(item_code="milk", item_quantity=1, item_price_cents=99) for _ in range(2)],
+        total_amount_cents=198,
+        created_at=MADE,
+    ),
+]
 
 
-def test_each_version_of_an_invoice_that_is_sent_is_a_delivery() -> None:
+def test_each_invoice_that_is_sent_is_a_delivery() -> None:
     delivery = HomeDelivery(invoice_number="i1", store_id="s1", address=PUNE, created_at=MADE)
 
-    assert home_delivery(invoice_history().changes) == plain([delivery, delivery])
+    assert home_delivery(INVOICES) == plain([delivery])
 
 
-def test_only_new_invoices_of_prime_customers_are_notified() -> None:
+def test_only_invoices_of_prime_customers_are_notified() -> None:
     notification = LoyaltyNotification(
         invoice_number="i1", customer_card_no="4000000000004711", total_amount_cents=300, earned_points=3
     )
 
-    assert loyalty_notifications(invoice_history().changes) == plain([notification])
+    assert loyalty_notifications(INVOICES) == plain([notification])
 
 
-def test_each_line_of_each_version_is_masked() -> None:
+def test_each_line_is_masked() -> None:
     of_first = MaskedLine(
         invoice_number="i1",
         store_id="s1",
@@ -98,16 +88,9 @@ def test_each_line_of_each_version_is_masked() -> None:
         item_price_cents=99,
         customer_card_masked="123",
     )
-    corrected = MaskedLine()
-    corrected.CopyFrom(of_second)
-    corrected.customer_type = PRIME
 
-    assert masked_lines(invoice_history().changes) == plain(
-        [of_first, of_first, of_second, of_second, corrected, corrected]
-    )
+    assert masked_lines(INVOICES) == plain([of_first, of_second, of_second])
 
 
-def test_repetitions_of_a_change_give_nothing_more() -> None:
-    changes = invoice_history().changes
-
-    assert masked_lines([*changes, *changes]) == masked_lines(changes)
+def test_an_invoice_that_comes_again_gives_nothing_more() -> None:
+    assert masked_lines([*INVOICES, *INVOICES]) == masked_lines(INVOICES)

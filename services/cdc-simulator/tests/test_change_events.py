@@ -6,6 +6,7 @@ import pytest
 
 from cdc_simulator.change_events import OPERATIONS, LoggedChange, change_event
 from cdc_simulator.domains.bookings import BOOKINGS, BookingRow
+from cdc_simulator.domains.invoices import INVOICES, CustomerType, InvoiceRow, Line
 from cdc_simulator.domains.orders import ORDERS, OrderRow
 from statecast.change.v1.change_pb2 import Operation
 from statecast.orders.v1.order_pb2 import OrderChange
@@ -81,6 +82,17 @@ def test_a_row_of_the_snapshot_says_so(row: OrderRow) -> None:
 
     assert event.operation == Operation.OPERATION_SNAPSHOT
     assert event.source.snapshot
+
+
+def test_a_new_row_of_a_table_of_events_is_sent_as_it_is_and_a_deleted_one_is_not() -> None:
+    invoice = InvoiceRow(1, "store-01", "4000", CustomerType.PRIME, None, (Line("a", "b", 1, 2),), 2, "INR", 3)
+    made = [
+        change_event(LoggedChange(INVOICES, 9, "tx-8", COMMIT_US, snapshot, None, invoice), 77, COMMIT_US)
+        for snapshot in (True, False)
+    ]
+
+    assert made == [INVOICES.message(invoice)] * 2
+    assert change_event(LoggedChange(INVOICES, 9, "tx-8", COMMIT_US, False, invoice, None), 77, COMMIT_US) is None
 
 
 def test_every_operation_of_the_contract_is_known() -> None:

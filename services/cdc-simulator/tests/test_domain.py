@@ -90,7 +90,12 @@ def test_every_table_keeps_about_its_size_and_everything_happens_often(
         assert all(len(rows) < 1000 for rows in workload.tables.values())
     assert operations["create"] > 400
     assert operations["delete"] > 400
-    assert operations["update"] > 3000
+    assert operations["update"] > 3000 or has_events(domain)
+
+
+def has_events(domain: Domain) -> bool:
+    """Whether the rows of the main table never change."""
+    return any(table.has_events for table in domain.tables if table.name == main_table(domain))
 
 
 def main_table(domain: Domain) -> str:

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, Producer, murmur2
 from prometheus_client import CollectorRegistry
 
 from cdc_simulator.change_events import LoggedChange
+from cdc_simulator.domains.invoices import INVOICES, CustomerType, InvoiceRow, Line
 from cdc_simulator.domains.orders import ORDERS, OrderRow
 from cdc_simulator.errors import PublishError
 from cdc_simulator.metrics import Metrics, Readiness
@@ -58,6 +59,18 @@ def test_a_record_has_the_order_as_its_key_and_the_change_as_its_value(
     assert (topic, key) == ("orders", b"order-000011")
     assert (change.source.epoch, change.source.log_sequence_number) == (77, 11)
     assert change.captured_at.ToMicroseconds() == 99
+
+
+def test_a_deleted_event_is_acknowledged_and_not_sent(metrics: Metrics, producer: MemoryProducer) -> None:
+    invoice = InvoiceRow(1, "store-01", "4000", CustomerType.PRIME, None, (Line("a", "b", 1, 2),), 2, "INR", 3)
+    publisher = Publisher("broker:9092", {"invoices": "invoices"}, 77, 10, metrics, lambda *_: producer)
+    made = LoggedChange(INVOICES, 11, "tx-1", 5, False, None, invoice)
+    publisher.send([made, made._replace(lsn=12, before=invoice, after=None)], 0)
+    sent = list(producer.records)
+    publisher.poll()
+
+    assert sent == [("invoices", INVOICES.message(invoice).SerializeToString(), b"store-01")]
+    assert (publisher.sent_lsn, publisher.acknowledged_lsn, publisher.room) == (12, 12, MAX_IN_FLIGHT)
 
 
 def test_only_what_is_delivered_counts_as_acknowledged(

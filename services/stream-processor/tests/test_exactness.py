@@ -19,7 +19,7 @@ from statecast.orders.v1.order_pb2 import Order, OrderChange, OrderItem
 from statecast.sales.v1.hourly_sales_pb2 import HourlySales
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.functions import Functions
-from testkit.stream_processor.changes import change, order
+from testkit.stream_processor.changes import INVOICE_ROWS, change, order
 from testkit.stream_processor.invoice_windows import (
     EACH_QUARTER,
     HOURLY,
@@ -226,7 +226,8 @@ def test_windows_end_with_what_was_committed_before_they_closed(
     changes = invoice_history(chance)
     # The order of each row's changes decides which of them find a window open, so it is kept.
     repeated = sorted([*range(len(changes)), *chance.sample(range(len(changes)), 20)])
-    records = play(shipped("hourly-sales-by-store", window=window), [changes[number] for number in repeated], chance)
+    pipeline = shipped("hourly-sales-by-store", source=INVOICE_ROWS, window=window)
+    records = play(pipeline, [changes[number] for number in repeated], chance)
 
     windows = {key: HourlySales.FromString(state.payload) for key, state in read_fenced(records).items()}
     wanted = sales_by_window(changes, hop)

@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 from statecast.change.v1.change_pb2 import OPERATION_SNAPSHOT
 from statecast.sales.v1.invoice_with_store_pb2 import InvoiceWithStore
 from statecast.sales.v1.store_pb2 import Store, StoreChange
-from testkit.stream_processor.changes import START, invoice, invoice_change
+from testkit.stream_processor.changes import START, invoice
 from testkit.stream_processor.model import read_fenced
 from testkit.stream_processor.process import Processor, wait_until
 from testkit.topics import create_topic, read_topic
@@ -26,10 +26,10 @@ def store_change(number: int) -> bytes:
     return change.SerializeToString()
 
 
-def sale_change(number: int) -> bytes:
+def sale(number: int) -> bytes:
     row = invoice(f"invoice-{number}")
     row.store_id = f"store-{number}"
-    return invoice_change(None, row, number + 1, snapshot=True).SerializeToString()
+    return row.SerializeToString()
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def loaded_topics(kafka: str) -> Callable[[str], str]:
             producer.produce(f"{prefix}stores", store_change(number), f"store-{number}".encode())
         # Those that were loaded last are asked for first.
         for number in range(STORES - 1, STORES - 2001, -1):
-            producer.produce(f"{prefix}invoices", sale_change(number), f"invoice-{number}".encode())
+            producer.produce(f"{prefix}invoices", sale(number), f"invoice-{number}".encode())
         producer.flush()
         return prefix
 

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Producer
 
 from stream_processor.steps.dead_letters import OFFSET, PIPELINES
-from testkit.stream_processor.changes import invoice, invoice_change
+from testkit.stream_processor.changes import invoice
 from testkit.stream_processor.process import Processor, wait_until
 from testkit.topics import create_topic, read_topic
 
@@ -40,7 +40,7 @@ def test_each_pipeline_sets_aside_what_it_cannot_use(kafka: str, start_processor
         total = "stream_processor_records_total"
         return [processor.metric(total, pipeline=name, outcome="set_aside") for name in SHAPES]
 
-    send(b"\xff", invoice_change(None, invoice("first"), 1).SerializeToString())
+    send(b"\xff", invoice("first").SerializeToString())
     processor.start()
     processor.wait_ready()
     wait_until(lambda: letters(0) == Counter(SHAPES), processor.log_tail)

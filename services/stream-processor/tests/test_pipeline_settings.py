@@ -18,7 +18,7 @@ from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.run.queries import MEGABYTE
 from stream_processor.run.topics import Topics
 from stream_processor.settings import Settings
-from testkit.stream_processor.changes import invoice, invoice_change
+from testkit.stream_processor.changes import invoice
 from testkit.stream_processor.loyalty import invoice_of
 from testkit.stream_processor.process import Processor, wait_until
 from testkit.topics import Record, create_topic, read_topic
@@ -54,7 +54,7 @@ def send(bootstrap: str, topic: str, *values: bytes, timestamp: int = 0) -> None
 
 
 def of_new(invoice_number: str) -> bytes:
-    return invoice_change(None, invoice(invoice_number)).SerializeToString()
+    return invoice(invoice_number).SerializeToString()
 
 
 def invoices_on(bootstrap: str, topic: str) -> list[str]:
@@ -122,8 +122,7 @@ def test_a_group_is_written_once_for_what_a_batch_brings_and_its_state_has_the_m
     source, whole, cut = (f"{prefix}-{name}" for name in ("invoices", "whole", "cut"))
     for topic in (source, f"{source}.dead-letter", whole, cut):
         create_topic(kafka, topic, 1)
-    changes = (invoice_change(None, invoice_of(f"i-{number}", "card", 100), number) for number in range(1, 1_001))
-    send(kafka, source, *(each.SerializeToString() for each in changes))
+    send(kafka, source, *(invoice_of(f"i-{n}", "card", 100).SerializeToString() for n in range(1, 1_001)))
     triggers: dict[str, dict[str, Any]] = {whole: MICRO_BATCH, cut: {**MICRO_BATCH, "max_records": 250}}
     files = [
         written(tmp_path, "rewards-by-customer", {"source": {"topic": source}, "sink": {"topic": sink}}, trigger)

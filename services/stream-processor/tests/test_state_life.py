@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.functions import Functions
 from testkit.ports import free_ports
-from testkit.stream_processor.changes import change, invoice, invoice_change, order
+from testkit.stream_processor.changes import INVOICE_ROWS, change, invoice, invoice_change, order
 from testkit.stream_processor.micro_batches import MicroBatches
 from testkit.stream_processor.process import Processor, wait_until
 
@@ -44,7 +44,7 @@ def test_what_is_left_of_groups_and_rows_is_small(
     rows = [invoice(f"{chance.getrandbits(128):032x}") for _ in range(GROUPS)]
     for row in rows:
         row.store_id = f"{chance.getrandbits(128):032x}"
-    played = MicroBatches(tmp_path, shipped("hourly-sales-by-store"), spark, functions)
+    played = MicroBatches(tmp_path, shipped("hourly-sales-by-store", source=INVOICE_ROWS), spark, functions)
 
     played.add(invoice_change(None, row, 1).SerializeToString() for row in rows)
     played.add(invoice_change(row, None, 2).SerializeToString() for row in rows)

@@ -13,10 +13,9 @@ from statecast.odds.v1.market_pb2 import MarketChange
 from statecast.odds.v1.match_pb2 import MatchChange
 from statecast.orders.v1.order_pb2 import OrderChange
 from statecast.portfolio.v1.open_position_pb2 import OpenPositionChange
-from statecast.sales.v1.invoice_pb2 import InvoiceChange
 from statecast.sales.v1.store_pb2 import StoreChange
 
-Change = BookingChange | InvoiceChange | MarketChange | MatchChange | OpenPositionChange | OrderChange | StoreChange
+Change = BookingChange | MarketChange | MatchChange | OpenPositionChange | OrderChange | StoreChange
 """A change of any table."""
 
 
@@ -45,11 +44,6 @@ def rows_after(changes: Iterable[Change]) -> list[Any]:
         else:
             rows.pop(primary_key(change.before), None)
     return list(rows.values())
-
-
-def written(changes: Iterable[Change], *operations: "Operation.ValueType") -> list[Any]:
-    """The row after each change with one of the operations, in order: what a route passes on."""
-    return [change.after for change in ordered(changes) if change.operation in operations]
 
 
 def _place(change: Change) -> tuple[int, int]:

@@ -1,9 +1,9 @@
-"""The model of each pipeline: what must stand on its topic, in plain Python from the change log alone."""
+"""The model of each pipeline: what must stand on its topic, in plain Python from the records of its sources alone."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, timedelta
+from datetime import UTC
 from typing import Any
 
 from google.protobuf import symbol_database
@@ -11,9 +11,8 @@ from google.protobuf.any_pb2 import Any as PackedRow
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from drivers.change_history import Change, ordered, primary_key, row_of, rows_after, written
+from drivers.change_history import ordered, primary_key, row_of, rows_after
 from statecast.bookings.v1.booking_pb2 import BookingChange
-from statecast.change.v1.change_pb2 import Operation
 from statecast.odds.v1.market_pb2 import MarketChange
 from statecast.odds.v1.match_pb2 import MatchChange, MatchStatus
 from statecast.orders.v1.order_pb2 import Order, OrderChange
@@ -23,7 +22,7 @@ from statecast.sales.v1.city_sales_pb2 import CitySales
 from statecast.sales.v1.customer_rewards_pb2 import CustomerRewards
 from statecast.sales.v1.home_delivery_pb2 import HomeDelivery
 from statecast.sales.v1.hourly_sales_pb2 import HourlySales
-from statecast.sales.v1.invoice_pb2 import CustomerType, DeliveryType, Invoice, InvoiceChange, InvoiceLine
+from statecast.sales.v1.invoice_pb2 import CustomerType, DeliveryType, Invoice, InvoiceLine
 from statecast.sales.v1.invoice_with_store_pb2 import InvoiceWithStore
 from statecast.sales.v1.loyalty_notification_pb2 import LoyaltyNotification
 from statecast.sales.v1.masked_line_pb2 import MaskedLine
@@ -43,11 +42,9 @@ State = dict[Key, Order]
 EXCHANGE = "NASDAQ"
 HOUR_S = 3600
 CENTS_PER_POINT = 100
-NEW = (Operation.OPERATION_CREATE, Operation.OPERATION_SNAPSHOT)
-NEW_OR_CHANGED = (*NEW, Operation.OPERATION_UPDATE)
 DIGITS_SHOWN = 4
 ORDERS: Mapping[str, type[Message]] = {"orders": OrderChange}
-INVOICES: Mapping[str, type[Message]] = {"invoices": InvoiceChange}
+INVOICES: Mapping[str, type[Message]] = {"invoices": Invoice}
 SHOPS: Mapping[str, type[Message]] = {"stores": StoreChange}
 
 
@@ -164,14 +161,19 @@ def matches_by_sport_and_status(changes: Iterable[MatchChange]) -> Keyed:
     }
 
 
+def each_once(events: Iterable[Any]) -> list[Any]:
+    """The rows that events are, of which some may come again."""
+    return list({primary_key(row): row for row in events}.values())
+
+
 def stores_by_key(changes: Iterable[StoreChange]) -> Keyed:
     """The newest row of each store."""
     return {row.store_id: row for row in rows_after(changes)}
 
 
-def invoices_by_store(changes: Iterable[InvoiceChange]) -> Keyed:
+def invoices_by_store(invoices: Iterable[Invoice]) -> Keyed:
     """The invoices of each store, by the time when they were made."""
-    return {member_key(row.store_id, time_sort(row.created_at), row.invoice_number): row for row in rows_after(changes)}
+    return {member_key(row.store_id, time_sort(row.created_at), row.invoice_number): row for row in each_once(invoices)}
 
 
 def points(invoice: Invoice) -> int:
@@ -179,10 +181,10 @@ def points(invoice: Invoice) -> int:
     return invoice.total_amount_cents // CENTS_PER_POINT
 
 
-def rewards_by_customer(changes: Iterable[InvoiceChange]) -> Keyed:
+def rewards_by_customer(invoices: Iterable[Invoice]) -> Keyed:
     """What the PRIME invoices of each card sum up to; nothing of a card without them."""
     rewards: Keyed = {}
-    for row in rows_after(changes):
+    for row in each_once(invoices):
         if row.customer_type == CustomerType.CUSTOMER_TYPE_PRIME:
             card = row.customer_card_no
             customer = rewards.setdefault(card, CustomerRewards(customer_card_no=card))
@@ -192,35 +194,39 @@ def rewards_by_customer(changes: Iterable[InvoiceChange]) -> Keyed:
     return rewards
 
 
-def invoices_with_store(changes: Iterable[InvoiceChange | StoreChange]) -> Mapping[str, list[InvoiceWithStore]]:
+def invoices_with_store(records: Iterable[Invoice | StoreChange]) -> Mapping[str, list[InvoiceWithStore]]:
     """For each invoice all that may stand there: it without its store, and with each row that the store ever had.
 
-    When the invoice was joined is not in the log, and a later change of the store does not write the invoice again.
+    When the invoice was joined is on no topic, and a later change of the store does not write the invoice again.
     """
-    of_table: dict[str, list[Change]] = {"stores": [], "invoices": []}
-    for change in changes:
-        of_table[change.source.table].append(change)
-    stores = [row_of(change) for change in ordered(of_table["stores"]) if change.HasField("after")]
+    invoices, changes = _by_kind(records)
+    stores = [row_of(change) for change in ordered(changes) if change.HasField("after")]
     return {
         row.invoice_number: [
             InvoiceWithStore(invoice=row),
             *(InvoiceWithStore(invoice=row, store=store) for store in stores if store.store_id == row.store_id),
         ]
-        for row in rows_after(of_table["invoices"])
+        for row in each_once(invoices)
     }
 
 
-def sales_by_city(changes: Iterable[InvoiceChange | StoreChange]) -> Keyed:
+def _by_kind(records: Iterable[Invoice | StoreChange]) -> tuple[list[Invoice], list[StoreChange]]:
+    both = list(records)
+    invoices = [each for each in both if isinstance(each, Invoice)]
+    return invoices, [each for each in both if isinstance(each, StoreChange)]
+
+
+def sales_by_city(records: Iterable[Invoice | StoreChange]) -> Keyed:
     """What the stores of each city sold: every invoice counts where its store stood when the two were joined.
 
-    When that was is not in the log, so no store of it may move (AssertionError), and each must be known before its
+    When that was is on no topic, so no store of it may move (AssertionError), and each must be known before its
     first invoice: a simulator makes the stores first, and a first load waits for them.
     """
     sales: Keyed = {}
-    for joined in invoices_with_store(changes).values():
+    for joined in invoices_with_store(records).values():
         cities = {each.store.city for each in joined if each.HasField("store")}
         invoice = joined[0].invoice
-        assert len(cities) <= 1, f"{invoice.store_id} has moved: the log does not say where its invoices count"
+        assert len(cities) <= 1, f"{invoice.store_id} has moved: no topic says where its invoices count"
         for city in cities:
             total = sales.setdefault(city, CitySales(city=city))
             total.invoices += 1
@@ -228,37 +234,27 @@ def sales_by_city(changes: Iterable[InvoiceChange | StoreChange]) -> Keyed:
     return sales
 
 
-def sales_by_store(changes: Iterable[InvoiceChange]) -> Keyed:
+def sales_by_store(invoices: Iterable[Invoice]) -> Keyed:
     """What the invoices of each store sum up to; nothing of a store without them."""
     sales: Keyed = {}
-    for row in rows_after(changes):
+    for row in each_once(invoices):
         store = sales.setdefault(row.store_id, StoreSales(store_id=row.store_id))
         store.invoices += 1
         store.amount_cents += row.total_amount_cents
     return sales
 
 
-def stores_with_sales(changes: Iterable[InvoiceChange | StoreChange]) -> Keyed:
+def stores_with_sales(records: Iterable[Invoice | StoreChange]) -> Keyed:
     """Each store with its sales, if it has any."""
-    both = list(changes)
-    sales = sales_by_store(change for change in both if isinstance(change, InvoiceChange))
-    stores = stores_by_key(change for change in both if isinstance(change, StoreChange))
-    return {key: StoreWithSales(store=store, sales=sales.get(key)) for key, store in stores.items()}
+    invoices, changes = _by_kind(records)
+    sales = sales_by_store(invoices)
+    return {key: StoreWithSales(store=store, sales=sales.get(key)) for key, store in stores_by_key(changes).items()}
 
 
-def hourly_sales_by_store(changes: Iterable[InvoiceChange], lateness: timedelta | None = None) -> Keyed:
-    """What each store sold in each hour, under the key of store, beginning and end of the hour.
-
-    A change that was committed more than `lateness` after the end of its hour changes nothing; None: none is too late.
-    """
-    in_time: dict[str, Invoice] = {}
-    for change in ordered(changes):
-        if lateness is None or _lag_s(change) <= lateness.total_seconds():
-            in_time.pop(primary_key(row_of(change)), None)
-            if change.HasField("after"):
-                in_time[primary_key(row_of(change))] = row_of(change)
+def hourly_sales_by_store(invoices: Iterable[Invoice]) -> Keyed:
+    """What each store sold in each hour, under the key of store, beginning and end of the hour."""
     sales: Keyed = {}
-    for row in in_time.values():
+    for row in each_once(invoices):
         start, end = _hour(row)
         key = member_key(row.store_id, time_sort(start), time_sort(end))
         hour = sales.setdefault(key, HourlySales(store_id=row.store_id, window_start=start, window_end=end))
@@ -273,14 +269,8 @@ def _hour(row: Invoice) -> tuple[Timestamp, Timestamp]:
     return Timestamp(seconds=start_s), Timestamp(seconds=start_s + HOUR_S)
 
 
-def _lag_s(change: Change) -> float:
-    """How long after the end of the invoice's hour the change was committed."""
-    _, end = _hour(row_of(change))
-    return (change.source.commit_time.ToNanoseconds() - end.ToNanoseconds()) / 1e9
-
-
-def home_delivery(changes: Iterable[InvoiceChange]) -> Plain:
-    """One value for each time that an invoice was made or changed whose goods the store sends."""
+def home_delivery(invoices: Iterable[Invoice]) -> Plain:
+    """One value for each invoice with goods that the store sends."""
     return plain(
         HomeDelivery(
             invoice_number=row.invoice_number,
@@ -288,13 +278,13 @@ def home_delivery(changes: Iterable[InvoiceChange]) -> Plain:
             address=row.delivery_address,
             created_at=row.created_at,
         )
-        for row in written(changes, *NEW_OR_CHANGED)
+        for row in each_once(invoices)
         if row.delivery_type == DeliveryType.DELIVERY_TYPE_HOME_DELIVERY
     )
 
 
-def loyalty_notifications(changes: Iterable[InvoiceChange]) -> Plain:
-    """One value for each new invoice of a PRIME customer, without what the customer has then: that depends on the order
+def loyalty_notifications(invoices: Iterable[Invoice]) -> Plain:
+    """One value for each invoice of a PRIME customer, without what the customer has then: that depends on the order
     in which the stores' partitions were read (stream-processor's tests hold it).
     """
     return plain(
@@ -304,14 +294,14 @@ def loyalty_notifications(changes: Iterable[InvoiceChange]) -> Plain:
             total_amount_cents=row.total_amount_cents,
             earned_points=points(row),
         )
-        for row in written(changes, *NEW)
+        for row in each_once(invoices)
         if row.customer_type == CustomerType.CUSTOMER_TYPE_PRIME
     )
 
 
-def masked_lines(changes: Iterable[InvoiceChange]) -> Plain:
-    """One value for each line, each time that its invoice was made or changed."""
-    return plain(_masked(row, line) for row in written(changes, *NEW_OR_CHANGED) for line in row.lines)
+def masked_lines(invoices: Iterable[Invoice]) -> Plain:
+    """One value for each line."""
+    return plain(_masked(row, line) for row in each_once(invoices) for line in row.lines)
 
 
 def _masked(row: Invoice, line: InvoiceLine) -> MaskedLine:
@@ -335,7 +325,7 @@ def _masked(row: Invoice, line: InvoiceLine) -> MaskedLine:
 class Model:
     """What a pipeline must do.
 
-    `sources` are the topics that it reads, with the message of their changes; `expected` takes the changes of all of
+    `sources` are the topics that it reads, with the message of their records; `expected` takes the records of all of
     them, with repetitions and in any order. It returns a Keyed or a Plain; of `invoices-with-store`, lists of messages
     of which any may stand under the key. `running` is the field of a Plain's messages that it cannot tell.
     """

@@ -1,5 +1,6 @@
 """Changes of the log, and the change messages that they become; pure."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from google.protobuf.message import Message
@@ -39,10 +40,16 @@ class LoggedChange(NamedTuple):
         return row
 
 
-def change_event(change: LoggedChange, epoch: int, captured_at_us: int) -> Message:
-    """Returns the change as the contract has it; `captured_at_us` is when it was read from the log."""
+def change_event(change: LoggedChange, epoch: int, captured_at_us: int) -> Message | None:
+    """Returns the change as the contract has it; `captured_at_us` is when it was read from the log.
+
+    Of a table of events it is the row that is new, and None when a row is deleted: an event is never taken back.
+    """
     table, before, after = change.table, change.before, change.after
-    return table.change(
+    if table.has_events:
+        return table.message(after) if before is None else None
+    value: Callable[..., Message] = table.value
+    return value(
         operation=OPERATIONS[change.operation],
         source=Source(
             epoch=epoch,

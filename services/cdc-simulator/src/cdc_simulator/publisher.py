@@ -111,17 +111,15 @@ class Publisher:
     def send(self, changes: Sequence[LoggedChange], captured_at_us: int) -> None:
         """Queues the changes that follow `sent_lsn`, `room` at most. Success does not promise that they arrived.
 
+        A change that Kafka gets no record of, a deleted event, is acknowledged at once.
         Raises PublishError when a change can never be sent.
         """
         for change in changes:
-            value = change_event(change, self._epoch, captured_at_us).SerializeToString()
-            topic, key = self._topics[change.table.name], change.table.key(change.row).encode()
-            on_delivery = partial(self._note_delivery, change)
-            try:
-                self._producer.produce(topic, value, key, on_delivery=on_delivery)
-            except KafkaException as error:
-                raise PublishError(self._refusal(change, error.args[0])) from error
-            self._in_flight += 1
+            event = change_event(change, self._epoch, captured_at_us)
+            if event is None:
+                self._acknowledgements.add(change.lsn)
+            else:
+                self._produce(change, event.SerializeToString())
             self.sent_lsn = change.lsn
 
     def poll(self) -> None:
@@ -132,6 +130,15 @@ class Publisher:
         self._published.clear()
         if self._failure:
             raise PublishError(self._failure)
+
+    def _produce(self, change: LoggedChange, value: bytes) -> None:
+        topic, key = self._topics[change.table.name], change.table.key(change.row).encode()
+        on_delivery = partial(self._note_delivery, change)
+        try:
+            self._producer.produce(topic, value, key, on_delivery=on_delivery)
+        except KafkaException as error:
+            raise PublishError(self._refusal(change, error.args[0])) from error
+        self._in_flight += 1
 
     def _reason_to_wait(self) -> str | None:
         try:

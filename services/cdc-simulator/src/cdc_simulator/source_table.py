@@ -9,7 +9,6 @@ from types import UnionType
 from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from google.protobuf.descriptor_pool import Default
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -42,23 +41,28 @@ class SourceTable(Generic[R]):
         self,
         name: str,
         row: type[R],
-        change: type[Message],
+        value: type[Message],
         virtual: Mapping[str, str],
         key: str | None = None,
         checks: Sequence[str] = (),
     ) -> None:
-        """`virtual` are the expressions of further columns, `checks` what holds for rows beside their types.
+        """`value` is the message on Kafka: that of a change, or that of the row itself, where each new row is an event.
+
+        `virtual` are the expressions of further columns, `checks` what holds for rows beside their types.
 
         `key` is the field of the message that keys the changes on Kafka, the id by default. When it changes with the
         row, that change gets the new one.
         """
         self.name, self.topic = name, name.replace("_", "-")
-        self.change: Callable[..., Message] = change
+        self.value = value
+        after = value.DESCRIPTOR.fields_by_name.get("after")
+        self.has_events = after is None
+        """Whether Kafka gets each new row as it is, and nothing when a row changes or is deleted."""
         self.types: Mapping[str, object] = get_type_hints(row)
         self.fields = tuple(self.types)
         self.virtual, self.checks = virtual, checks
         self._parser = TypeAdapter(row)
-        descriptor = Default().FindMessageTypeByName(change.DESCRIPTOR.full_name.removesuffix("Change"))
+        descriptor: Any = (after and after.message_type) or value.DESCRIPTOR
         self.id = descriptor.fields[0].name
         """The field of the message that is the row's own."""
         self.row_id: Callable[[R], str] = attrgetter(self.id)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from stream_processor.pipeline.pipeline import Pipeline, explain
+from testkit.stream_processor.changes import INVOICE_CHANGES, INVOICE_ROWS
 
 
 def test_members_are_told_from_source_to_sink(shipped: Callable[..., Pipeline]) -> None:
@@ -18,7 +19,9 @@ def test_members_are_told_from_source_to_sink(shipped: Callable[..., Pipeline]) 
 
 
 def test_an_aggregate_tells_its_numbers_and_its_window(shipped: Callable[..., Pipeline]) -> None:
-    lines = explain(shipped("hourly-sales-by-store", trigger={"mode": "micro-batch", "interval": "500ms"}))
+    lines = explain(
+        shipped("hourly-sales-by-store", source=INVOICE_ROWS, trigger={"mode": "micro-batch", "interval": "500ms"})
+    )
 
     assert lines[2:7] == [
         "  remember    per invoice_number: what the row adds to its groups; for 7d after it is gone",
@@ -39,7 +42,7 @@ def test_an_aggregate_tells_when_its_windows_are_deleted(shipped: Callable[..., 
 
 
 def test_a_route_tells_that_it_keeps_nothing(shipped: Callable[..., Pipeline]) -> None:
-    text = "\n".join(explain(shipped("masked-lines")))
+    text = "\n".join(explain(shipped("masked-lines", source=INVOICE_CHANGES)))
 
     assert "  explode     lines: a record per element" in text
     assert "  select      item_code = element.item_code" in text

@@ -21,6 +21,7 @@ from stream_processor.run.topics import (
     with_record_limits,
 )
 from stream_processor.shapes.table_join import TableJoinPipeline
+from testkit.stream_processor.changes import INVOICE_CHANGES, INVOICE_ROWS, LOYALTY_OF_CHANGES
 from testkit.stream_processor.fakes import FakeTopics
 from testkit.stream_processor.process import Processor, wait_until
 from testkit.topics import create_topic
@@ -95,10 +96,15 @@ def test_a_compacted_topic_of_changes_is_refused_but_for_routes(shipped: Callabl
     def policies(topics: Iterable[str], _: str) -> dict[str, str]:
         return dict.fromkeys(topics, policy)
 
-    check_kept([shipped("home-delivery")], policies)
-    for name in ("orders-by-key", "orders-by-customer", "rewards-by-customer", "loyalty-notifications"):
+    check_kept([shipped("home-delivery", source=INVOICE_CHANGES)], policies)
+    refused = [
+        *map(shipped, ("orders-by-key", "orders-by-customer")),
+        shipped("rewards-by-customer", source=INVOICE_ROWS),
+        shipped("loyalty-notifications", **LOYALTY_OF_CHANGES),
+    ]
+    for pipeline in refused:
         with pytest.raises(ConfigurationError, match=r"is read as changes and is compacted .*Set its cleanup\.policy"):
-            check_kept([shipped(name)], policies)
+            check_kept([pipeline], policies)
 
 
 def test_a_compacted_topic_of_events_is_refused(shipped: Callable[..., Pipeline]) -> None:

@@ -21,7 +21,7 @@ from stream_processor.shapes.aggregate import AggregatePipeline
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes, written_records
 from stream_processor.steps.functions import Functions
-from testkit.stream_processor.changes import POSITION_CHANGES, START, change, invoice_change, order
+from testkit.stream_processor.changes import INVOICE_ROWS, POSITION_CHANGES, START, change, invoice_change, order
 from testkit.stream_processor.micro_batches import MicroBatches
 
 EPOCH = 77
@@ -243,7 +243,7 @@ def test_a_window_takes_what_was_committed_before_it_closed(
     records: Callable[..., DataFrame],
 ) -> None:
     window = {"time": "created_at", "size": "1h", "lateness": "30m"}
-    pipeline = shipped("hourly-sales-by-store", window=window)
+    pipeline = shipped("hourly-sales-by-store", source=INVOICE_ROWS, window=window)
     changes = [sold("a", 0, 0), sold("b", 0.9, 1.5, cents=201), sold("c", 1, 1), sold("d", 0.5, 1.51)]
 
     state_records = totals(pipeline, *changes)
@@ -267,7 +267,9 @@ def test_a_window_takes_what_was_committed_before_it_closed(
 def test_a_row_leaves_its_window_with_a_new_sequence_though_its_last_change_came_too_late(
     shipped: Callable[..., Pipeline], functions: Functions, records: Callable[..., DataFrame]
 ) -> None:
-    pipeline = shipped("hourly-sales-by-store", window={"time": "created_at", "size": "1h", "lateness": "30m"})
+    pipeline = shipped(
+        "hourly-sales-by-store", source=INVOICE_ROWS, window={"time": "created_at", "size": "1h", "lateness": "30m"}
+    )
     rows = [Invoice(invoice_number="a", store_id="s") for _ in range(3)]
     for row, hour in zip(rows, (1, 0, 2), strict=True):
         row.created_at.FromDatetime(START + timedelta(hours=hour))

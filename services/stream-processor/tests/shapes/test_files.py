@@ -13,6 +13,7 @@ from stream_processor.shapes.members import MembersPipeline
 from stream_processor.shapes.route import RoutePipeline
 from stream_processor.shapes.table_join import TableJoinPipeline
 from stream_processor.shapes.totals import TotalsPipeline
+from testkit.stream_processor.changes import INVOICE_CHANGES, INVOICE_ROWS, LOYALTY_OF_CHANGES
 
 MESSAGE = "statecast.orders.v1.OrderChange"
 
@@ -231,7 +232,7 @@ def test_a_join_and_a_selection_are_resolved(shipped: Callable[..., Pipeline]) -
 
 
 def test_a_route_remembers_no_rows(shipped: Callable[..., Pipeline]) -> None:
-    lines = shipped("masked-lines")
+    lines = shipped("masked-lines", source=INVOICE_CHANGES)
 
     assert isinstance(lines, RoutePipeline)
     assert (lines.primary_key, lines.knows_rows, str(lines.explode)) == (None, False, "lines")
@@ -239,7 +240,7 @@ def test_a_route_remembers_no_rows(shipped: Callable[..., Pipeline]) -> None:
 
 
 def test_a_route_with_totals_remembers_rows(shipped: Callable[..., Pipeline]) -> None:
-    points = shipped("loyalty-notifications")
+    points = shipped("loyalty-notifications", **LOYALTY_OF_CHANGES)
 
     assert isinstance(points, TotalsPipeline)
     assert (str(points.primary_key), str(points.group)) == ("invoice_number", "customer_card_no")
@@ -267,7 +268,7 @@ def test_a_total_that_cannot_be_told_is_refused(
     shipped: Callable[..., Pipeline], replaced: dict[str, object], problem: str
 ) -> None:
     with pytest.raises(PipelineFileError, match=f"loyalty-notifications.yaml: {problem}"):
-        shipped("loyalty-notifications", **replaced)
+        shipped("loyalty-notifications", **{"source": INVOICE_ROWS, **replaced})
 
 
 POSITIONS = {"topic": "open-positions", "message": "statecast.portfolio.v1.OpenPositionChange"}

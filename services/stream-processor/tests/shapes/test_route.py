@@ -1,6 +1,7 @@
 """Passing rows on to a plain topic: which changes, under which key, as which message."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from pyspark.sql import DataFrame
@@ -13,11 +14,17 @@ from statecast.sales.v1.masked_line_pb2 import MaskedLine
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
-from testkit.stream_processor.changes import invoice, invoice_change
+from testkit.stream_processor.changes import INVOICE_CHANGES, LOYALTY_OF_CHANGES, invoice, invoice_change
 
 pytestmark = pytest.mark.spark
 
 Routed = Callable[..., list[tuple[str, bytes]]]
+
+
+@pytest.fixture
+def shipped(shipped: Callable[..., Pipeline]) -> Callable[..., Pipeline]:
+    """Gives shipped pipelines of invoices, with changes as their source."""
+    return partial(shipped, source=INVOICE_CHANGES)
 
 
 @pytest.fixture
@@ -63,7 +70,7 @@ def test_only_the_routes_operations_are_passed_on(shipped: Callable[..., Pipelin
     other.customer_type = CUSTOMER_TYPE_NON_PRIME
 
     records = routed(
-        shipped("loyalty-notifications"),
+        shipped("loyalty-notifications", **LOYALTY_OF_CHANGES),
         invoice_change(None, invoice("new"), 1),
         invoice_change(invoice("new"), invoice("new", ["a", "b"]), 2),
         invoice_change(None, invoice("read", ["a", "b", "c"]), 3, snapshot=True),

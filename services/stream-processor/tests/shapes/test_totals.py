@@ -18,7 +18,7 @@ from statecast.sales.v1.invoice_pb2 import InvoiceChange
 from statecast.sales.v1.loyalty_notification_pb2 import LoyaltyNotification
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.functions import Functions
-from testkit.stream_processor.changes import invoice_change
+from testkit.stream_processor.changes import LOYALTY_OF_CHANGES, invoice_change
 from testkit.stream_processor.loyalty import Loyalty, Notifications, invoice_of, loyalty_history
 from testkit.stream_processor.micro_batches import MicroBatches, pieces
 from testkit.stream_processor.process import Processor, wait_until
@@ -29,6 +29,12 @@ CARDS = 12
 PIPELINE = "loyalty-notifications"
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+
+@pytest.fixture
+def shipped(shipped: Callable[..., Pipeline]) -> Callable[..., Pipeline]:
+    """Gives shipped pipelines of invoices, with changes as their source."""
+    return partial(shipped, **LOYALTY_OF_CHANGES)
 
 
 def by_card(records: list[Record]) -> Notifications:
@@ -117,7 +123,7 @@ def test_kills_change_no_total_that_was_told(
 ) -> None:
     prefix = f"{uuid4().hex[:8]}."
     create_topics(prefix, "invoices", "invoices.dead-letter", PIPELINE)
-    processor = start_processor(prefix, named=[f"invoices/{PIPELINE}"])
+    processor = start_processor(prefix, LOYALTY_OF_CHANGES, named=[f"invoices/{PIPELINE}"])
     history = list(loyalty_history(Random(3), changes=4_000, invoices=600, cards=CARDS))
     loyalty, entered = Loyalty(), set[tuple[str, int]]()
     processor.start()

@@ -23,7 +23,16 @@ from stream_processor.steps.dead_letters import (
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keys import MAX_PART
-from testkit.stream_processor.changes import POSITION_CHANGES, change, invoice, invoice_change, order
+from testkit.stream_processor.changes import (
+    INVOICE_CHANGES,
+    INVOICE_ROWS,
+    LOYALTY_OF_CHANGES,
+    POSITION_CHANGES,
+    change,
+    invoice,
+    invoice_change,
+    order,
+)
 from testkit.stream_processor.micro_batches import MicroBatches
 from testkit.topics import Record
 
@@ -37,11 +46,11 @@ SHAPES: dict[str, dict[str, object]] = {
     "orders-by-key": {},
     "orders-by-customer": {},
     "us-share-holders": {"source": POSITION_CHANGES},
-    "rewards-by-customer": {},
-    "hourly-sales-by-store": {},
-    "home-delivery": {},
-    "masked-lines": {},
-    "loyalty-notifications": {},
+    "rewards-by-customer": {"source": INVOICE_ROWS},
+    "hourly-sales-by-store": {"source": INVOICE_ROWS},
+    "home-delivery": {"source": INVOICE_CHANGES},
+    "masked-lines": {"source": INVOICE_CHANGES},
+    "loyalty-notifications": LOYALTY_OF_CHANGES,
 }
 
 
@@ -216,7 +225,7 @@ def test_a_message_of_an_element_that_its_topic_would_not_take_is_a_letter_besid
     shipped: Making, records: Reading, letters: Setting, functions: Functions
 ) -> None:
     select = {"invoice_number": "invoice_number", "item_code": "repeat(element.item_code, 100)"}
-    sized = replace(shipped("masked-lines", select=select), max_payload_bytes=350)
+    sized = replace(shipped("masked-lines", source=INVOICE_CHANGES, select=select), max_payload_bytes=350)
     changes = [invoice_change(None, invoice(items=items)) for items in (["a", "b"], ["c", "long"], [])]
     lines = records(*[each.SerializeToString() for each in changes])
 

@@ -15,7 +15,7 @@ from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.projection import join, project
-from testkit.stream_processor.changes import invoice, invoice_change
+from testkit.stream_processor.changes import INVOICE_CHANGES, invoice, invoice_change
 from testkit.stream_processor.process import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -67,7 +67,7 @@ def joined(
 ) -> Joined:
     """The store that an invoice of store-1 is joined with now."""
     definition = {"topic": table.topic, "message": "statecast.sales.v1.Store", "key": "store_id", "as": "store"}
-    pipeline = shipped("invoices-with-store", joins=[definition])
+    pipeline = shipped("invoices-with-store", source=INVOICE_CHANGES, joins=[definition])
     functions = Functions(spark, contract, {"bootstrap.servers": kafka})
     change = functions.decode_change(F.col("value"), pipeline.change.full_name).getField("row")
     changes = records(invoice_change(None, invoice()).SerializeToString()).select(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,7 +21,7 @@ from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.windows import CLOCK
-from testkit.stream_processor.changes import START, invoice, invoice_change
+from testkit.stream_processor.changes import INVOICE_ROWS, START, invoice, invoice_change
 from testkit.stream_processor.invoice_windows import (
     EACH_QUARTER,
     HOURLY,
@@ -61,6 +62,12 @@ def held(records: Iterable[Record]) -> Sales:
     """Key → (invoices, cents), as a reader with the fence holds them."""
     sales = {key: HourlySales.FromString(state.payload) for key, state in read_fenced(records).items()}
     return {key: (each.invoices, each.amount_cents) for key, each in sales.items()}
+
+
+@pytest.fixture
+def shipped(shipped: Callable[..., Pipeline]) -> Callable[..., Pipeline]:
+    """Gives shipped pipelines of invoices, with changes as their source."""
+    return partial(shipped, source=INVOICE_ROWS)
 
 
 @pytest.fixture

@@ -19,6 +19,17 @@ POSITION_CHANGES = {
     "key": "position_id",
 }
 """The source of us-share-holders without the pipeline before it."""
+INVOICE_CHANGES = {"topic": "invoices", "message": "statecast.sales.v1.InvoiceChange"}
+"""Changes of invoices, for the pipelines that ship for events."""
+INVOICE_ROWS = {**INVOICE_CHANGES, "key": "invoice_number"}
+"""The same for an aggregate and for running totals, which need to know the rows."""
+LOYALTY_OF_CHANGES = {
+    "source": INVOICE_ROWS,
+    "keep": {
+        "route": {"operations": ["create", "snapshot"], "totals": {"total_points": "sum(total_amount_cents div 100)"}}
+    },
+}
+"""What of loyalty-notifications is other with changes: only new invoices are told of."""
 START = datetime(2024, 8, 28, 12, 0, tzinfo=UTC)
 """The second 0 of sample rows."""
 

@@ -1,4 +1,4 @@
-"""The chain of stores: stores, and the invoices of their terminals."""
+"""The chain of stores: a table of stores, and the invoices that their terminals send, each of which is an event."""
 
 from collections.abc import Iterator, Mapping
 from enum import Enum, StrEnum
@@ -6,9 +6,9 @@ from random import Random
 from typing import NamedTuple
 
 from cdc_simulator.domain import DatabaseParameters, Domain, Mutation, Rows, StepContext
-from cdc_simulator.row_life_cycle import RowLifeCycle, Step, another, another_number, delete, number_at_end, random_row
+from cdc_simulator.row_life_cycle import RowLifeCycle, Step, another, delete, random_row
 from cdc_simulator.source_table import SourceTable
-from statecast.sales.v1.invoice_pb2 import InvoiceChange
+from statecast.sales.v1.invoice_pb2 import Invoice
 from statecast.sales.v1.store_pb2 import StoreChange
 
 STORE_COUNT = 8
@@ -84,7 +84,7 @@ class InvoiceRow(NamedTuple):
 
 STORES = SourceTable("stores", StoreRow, StoreChange, virtual={"store_id": "printf('store-%02d', number)"})
 INVOICES = SourceTable(
-    "invoices", InvoiceRow, InvoiceChange, virtual={"invoice_number": "printf('invoice-%06d', number)"}, key="store_id"
+    "invoices", InvoiceRow, Invoice, virtual={"invoice_number": "printf('invoice-%06d', number)"}, key="store_id"
 )
 
 
@@ -109,25 +109,6 @@ def create_invoice(number: int, context: StepContext) -> InvoiceRow:
     return InvoiceRow(number, store_id, card, customer_type, address, lines, _total(lines), CURRENCY, now_us)
 
 
-def _correct_quantity(row: InvoiceRow, context: StepContext) -> InvoiceRow:
-    if not row.lines:  # others have emptied it
-        return row
-    index = context.random.randrange(len(row.lines))
-    line = row.lines[index]
-    corrected = line._replace(item_quantity=another_number(MAX_QUANTITY, line.item_quantity, context.random))
-    lines = (*row.lines[:index], corrected, *row.lines[index + 1 :])
-    return row._replace(lines=lines, total_amount_cents=_total(lines))
-
-
-def _correct_customer_type(row: InvoiceRow, context: StepContext) -> InvoiceRow:
-    return row._replace(customer_type=another(tuple(CustomerType), row.customer_type, context.random))
-
-
-def _correct_card(row: InvoiceRow, context: StepContext) -> InvoiceRow:
-    present = number_at_end(row.customer_card_no) - FIRST_CARD
-    return row._replace(customer_card_no=_card(another_number(context.parameters.customers, present, context.random)))
-
-
 def _card(number: int) -> str:
     return str(FIRST_CARD + number)
 
@@ -146,12 +127,8 @@ def _address(random: Random) -> Address:
     return Address(street, random.choice(CITIES), f"{random.randrange(10**6):06d}", f"9{random.randrange(10**9):09d}")
 
 
-INVOICE_LIFE_CYCLE = RowLifeCycle(
-    "invoices",
-    create_invoice,
-    (Step(40, _correct_quantity), Step(15, _correct_customer_type), Step(20, _correct_card), Step(25, delete)),
-    creation_share=0.2,  # as many are voided as are made, or the table would not keep its size
-)
+# Terminals never correct an invoice. They forget as many as they make, or the table would not keep its size.
+INVOICE_LIFE_CYCLE = RowLifeCycle("invoices", create_invoice, (Step(1, delete),), creation_share=0.5)
 
 RENAMING_SHARE = 0.01
 
