@@ -1,4 +1,4 @@
-"""A pipeline that fails, is refused, loses its topic or is changed: the others go on as if nothing had happened."""
+"""A pipeline that fails, is refused, loses its topic, is changed or goes: the others notice nothing."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -82,14 +82,22 @@ def scene(tmp_path: Path, kafka: str, prefix: str, write_pipeline: Callable[[str
     processor.close()
 
 
-def test_what_becomes_of_one_pipeline_is_not_seen_by_the_readers_of_another(scene: Scene) -> None:
+def test_what_becomes_of_one_pipeline_is_not_seen_by_the_readers_of_another(
+    scene: Scene, write_pipeline: Callable[[str, Path, str], Path]
+) -> None:
     processor = scene.processor
     (scene.directory / "wrong.yaml").write_text("name: wrong")
+    note = scene.checkpoint.with_name(f"{BEREFT}.json")
+    note.parent.mkdir()
+    note.write_text("{")
     scene.write_order()
     processor.start()
     processor.wait_ready()
-    scene.wait_for_orders(*KEYS)
+    scene.wait_for_orders(WELL, FAILING)
     scene.wait_for_note(f"{scene.directory}/wrong.yaml is refused: ")
+    scene.wait_for_note(f"{note} is not JSON")
+    note.unlink()
+    scene.wait_for_orders(BEREFT)
     assert processor.metric("stream_processor_refused_files") == 1
     up = partial(processor.metric, "stream_processor_query_up")
 
@@ -103,7 +111,7 @@ def test_what_becomes_of_one_pipeline_is_not_seen_by_the_readers_of_another(scen
     wait_until(lambda: FAILING not in processor.get("/readyz")[1], processor.log_tail)
     assert scene.starts(FAILING) > 1
 
-    scene.take_checkpoint_away()
+    kept = scene.take_checkpoint_away()
     scene.wait_for_note(f"{FAILING} stands still: it failed {MAX_FAILURES} times in a row")
     assert processor.metric("stream_processor_query_failures_total", query=FAILING) == MAX_FAILURES
     delete_topic(scene.bootstrap, scene.prefix + BEREFT)
@@ -117,6 +125,20 @@ def test_what_becomes_of_one_pipeline_is_not_seen_by_the_readers_of_another(scen
     wait_until(lambda: scene.starts(WELL) == 2, processor.log_tail)
     scene.write_order()
     scene.wait_for_orders(WELL)
+
+    (scene.directory / f"{FAILING}.yaml").unlink()
+    wait_until(lambda: FAILING not in processor.get("/readyz")[1], processor.log_tail)
+    assert f'query="{FAILING}"' not in processor.get("/metrics")[1]
+    scene.put_checkpoint_back(kept)
+    write_pipeline(FAILING, scene.directory, scene.prefix)
+    scene.wait_for_orders(FAILING)
+
+    (scene.directory / f"{WELL}.yaml").unlink()
+    wait_until(lambda: f'query="{WELL}"' not in processor.get("/metrics")[1], processor.log_tail)
+    written = len(read_topic(scene.bootstrap, scene.prefix + WELL))
+    scene.write_order()
+    scene.wait_for_orders(FAILING)
+    assert len(read_topic(scene.bootstrap, scene.prefix + WELL)) == written
     assert processor.stop() == 0
 
 

@@ -33,6 +33,10 @@ class CheckpointsUnusableError(ConfigurationError):
     """The place of the checkpoints cannot be read or written."""
 
 
+class NoteDamagedError(CheckpointsUnusableError):
+    """A note beside the checkpoints is no JSON object."""
+
+
 class RuntimeFailure(ServiceError):  # noqa: N818  the family of errors, not an error of its own
     """Something ended while running; a supervisor should start the program again."""
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.metrics import MetricWrapperBase
 
 LAG_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -68,6 +69,13 @@ class Metrics:
         self.waiting_records = gauge("waiting_records", "Source records behind an open transaction", ["topic"])
         # Since the first start, or since they were accepted.
         self.dead_letters = gauge("dead_letters", "Dead letters that count against the limit", ["topic"])
+
+    def remove(self, query: str) -> None:
+        """Shows nothing of the query any more."""
+        for metric in [each for each in vars(self).values() if isinstance(each, MetricWrapperBase)]:
+            labels = {label for family in metric.collect() for sample in family.samples for label in sample.labels}
+            for label in labels & {"query", "pipeline"}:
+                metric.remove_by_labels({label: query})
 
 
 class Readiness:

@@ -131,6 +131,13 @@ class Run:
     def running(self) -> set[str]:
         return {each.plan.name for each in self.starts.running}
 
+    def up(self, name: str) -> float | None:
+        return self.registry.get_sample_value("stream_processor_query_up", {"query": name})
+
+    @property
+    def slots_needed(self) -> float | None:
+        return self.registry.get_sample_value("stream_processor_task_slots")
+
     @property
     def refused(self) -> float | None:
         return self.registry.get_sample_value("stream_processor_refused_files")
@@ -269,13 +276,55 @@ def test_a_file_with_another_name_replaces_its_pipeline(run: Run) -> None:
     assert "orders-by-key" not in run.running
 
 
-def test_the_pipeline_of_a_file_that_goes_goes_on(run: Run) -> None:
-    (run.directory / "orders-by-key.yaml").unlink()
-    [gone] = run.look()
+def test_the_pipeline_of_a_file_that_goes_ends_alone_and_comes_back_with_its_file(run: Run) -> None:
+    run.copy("orders-by-item")
+    run.look()
+    [kept, _] = run.starts.running
+    file = run.directory / "orders-by-item.yaml"
+    content = file.read_text()
+    file.unlink()
 
-    assert gone.startswith("the file is gone; its pipeline goes on")
+    assert run.look() == []
+    assert run.starts.running == [kept]
+    assert [each.name for each in run.additions.plans] == ["orders-by-key"]
+    assert run.up("orders-by-item") is None
+    assert run.slots_needed == 8
+
+    file.write_text(content)
+
+    assert run.look() == []
+    assert run.running == BEFORE | ADDED
+    assert run.starts.running[0] is kept
+
+
+def test_the_pipeline_of_a_file_with_another_name_now_goes_on_from_its_checkpoint(run: Run) -> None:
+    (run.directory / "orders-by-key.yaml").rename(run.directory / "orders.yaml")
+
     assert run.look() == []
     assert run.running == BEFORE
+    assert run.refused == 0
+
+
+def test_a_run_without_files_waits_for_one(run: Run) -> None:
+    (run.directory / "orders-by-key.yaml").unlink()
+
+    assert run.look() == []
+    assert run.running == set()
+
+    run.copy("orders-by-item")
+
+    assert run.look() == []
+    assert run.running == ADDED
+
+
+def test_a_stopped_pipeline_that_is_gone_is_told_of_no_more(run: Run) -> None:
+    run.copy("orders-by-item")
+    run.look()
+    run.starts.stand_still({"orders-by-item": "it failed"})
+    (run.directory / "orders-by-item.yaml").unlink()
+    run.look()
+
+    assert (run.starts.stopped, run.starts.notes()) == ({}, [])
 
 
 def test_an_added_query_that_fails_stays_stopped_after_some_starts_and_ends_no_other(run: Run) -> None:

@@ -8,7 +8,7 @@ import pytest
 from statecast.descriptors import MessageTypes
 from statecast_domains.pipeline_file import PipelineFile
 from stream_processor import shapes
-from stream_processor.errors import PipelineChangedError
+from stream_processor.errors import NoteDamagedError, PipelineChangedError
 from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run import checkpoints as module
@@ -296,4 +296,12 @@ def test_a_state_of_another_form_is_refused(claimed: Path, shipped: Callable[...
     note.write_text(note.read_text().replace(f'"state": {STATE_VERSION}', f'"state": {STATE_VERSION - 1}'))
 
     with pytest.raises(PipelineChangedError, match=r"the form of the state: changed .* new name and sink"):
+        claim(Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key")), IDS, no_epochs)
+
+
+@pytest.mark.parametrize("content", ["{", "\xff", "[]", "null", ""])
+def test_a_damaged_note_is_named_with_the_remedy(shipped: Callable[..., Pipeline], claimed: Path, content: str) -> None:
+    (claimed / "orders-by-key.json").write_bytes(content.encode("latin-1"))
+
+    with pytest.raises(NoteDamagedError, match=r"/orders-by-key\.json is no.* put it back from a backup, or make a"):
         claim(Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key")), IDS, no_epochs)

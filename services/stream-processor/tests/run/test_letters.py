@@ -257,3 +257,20 @@ def test_a_topic_says_how_large_a_record_it_takes(brokers: KafkaSettings, create
     wait_until(lambda: topics.missing({plain: [], large: []}) is None, lambda: "the topics do not appear")
 
     assert topics.max_record_bytes([plain, large]) == {plain: 1_048_588, large: 6_000_000}
+
+
+def test_a_damaged_note_stops_the_pipelines_of_its_topic_until_letters_are_accepted(
+    begin: Callable[[], DeadLetterLimits], tmp_path: Path, metrics: Metrics
+) -> None:
+    limits = begin()
+    limits.check(metrics)
+    [note] = tmp_path.rglob(f"{TOPIC}.accepted.json")
+    note.write_text("{")
+
+    stopped = limits.check(metrics)
+    assert stopped.keys() == {BY_KEY, BY_ITEM}
+    assert f"{TOPIC}.accepted.json is not JSON" in stopped[BY_KEY]
+    assert "accept-dead-letters" in stopped[BY_KEY]
+
+    limits.accept(TOPIC)
+    assert limits.check(metrics) == {}

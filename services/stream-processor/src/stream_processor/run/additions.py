@@ -1,10 +1,11 @@
-"""Follows the directories of a run: starts the pipelines of new files, and those of changed files again."""
+"""Follows the directories of a run: starts pipelines of new and of changed files, and ends those of files that go."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import structlog
 from confluent_kafka import KafkaException
@@ -42,29 +43,35 @@ log = structlog.get_logger()
 Content = bytes | str
 
 
+class Changes(NamedTuple):
+    """What became of the files of directories: those that are not run as they are now, and those that are gone."""
+
+    changed: list[Path]
+    gone: list[Path]
+
+
 class PipelineDirectories:
-    """Follows the files in the directories: tells those that have come or changed since their pipelines began."""
+    """Follows the files in the directories: those that come, change and go after their pipelines began."""
 
     def __init__(self, directories: Sequence[Path], running: Sequence[Path], settings: Settings) -> None:
         """`running` are the files of the pipelines that the run began with."""
         self._directories = directories
         self._settled = Settled(lambda: (self._read(directories), state_of(settings.descriptors)))
         self._running: dict[Path, Content] = {file: content_of(file) for file in running if self.follows(file)}
-        self._gone: set[Path] = set()
 
     def follows(self, file: Path) -> bool:
         """Whether the file is in one of the directories."""
         return any(file.is_relative_to(directory) for directory in self._directories)
 
-    def changed(self) -> list[Path] | None:
-        """The files that are not run as they are now, when anything has changed; None without a change."""
+    def changes(self) -> Changes | None:
+        """Returns what is not run as the directories are now, when anything in them has changed; else None."""
         if (news := self._settled.news()) is None:
             return None
         contents, _ = news
-        for file in self._running.keys() - contents.keys() - self._gone:
-            log.warning("the file is gone; its pipeline goes on until the process is started anew", file=str(file))
-        self._gone = {*self._running} - {*contents}
-        return [file for file, content in contents.items() if self._running.get(file) != content]
+        gone = sorted(self._running.keys() - contents.keys())
+        for file in gone:
+            del self._running[file]
+        return Changes([file for file, content in contents.items() if self._running.get(file) != content], gone)
 
     def taken(self, file: Path) -> None:
         """Notes that the pipeline of the file is run as the file is now."""
@@ -82,7 +89,8 @@ class PipelineDirectories:
 
 @dataclass
 class Additions:
-    """Starts the pipelines of new files, and those of changed files again, one after the other; touches no other query.
+    """Starts the pipelines of new files, and those of changed files again, one after the other, and ends those of files
+    that are gone; touches no other query.
 
     A file that is refused is logged once, and so is a file with a pipeline that does not fit beside the others; the
     pipeline that ran from it before goes on. A pipeline without its topics is looked at again: such are `pending` at
@@ -105,23 +113,23 @@ class Additions:
     pending: list[Path] = field(default_factory=list)
     _contract: Contract | None = field(default=None, init=False)
 
-    def look(self) -> list[QueryPlan]:
-        """Has the pipelines started that may start, and returns their queries.
+    def look(self) -> None:
+        """Has the pipelines started that may start, and ended those with files that are gone.
 
         May block for seconds; the queries run meanwhile.
         """
-        if (changed := self.directories.changed()) is not None:
-            self._contract = None
+        if (changes := self.directories.changes()) is not None:
+            changed, self._contract = changes.changed, None
+            for file in changes.gone:
+                self._end(file)
             unfollowed = [file for file in self.pending if not self.directories.follows(file)]
             self.pending = [*changed, *unfollowed]
             self.refused.keep(lambda file: file in changed or not self.directories.follows(file))
         files, self.pending = self.pending, []
         fit = bool(files) and self._fit_together(files)
-        added: list[QueryPlan] = []
         for file in files:
             with self._refusing(file):
-                added += self._take(file, fit)
-        return added
+                self._take(file, fit)
 
     def _fit_together(self, files: Sequence[Path]) -> bool:
         """Whether the pipelines of all these files fit each other and the others that run."""
@@ -137,13 +145,23 @@ class Additions:
             self._contract = Contract(self.settings.with_descriptors(MessageTypes.read).descriptor_set)
         return self._contract
 
-    def _take(self, file: Path, fits: bool) -> list[QueryPlan]:
+    def _end(self, file: Path) -> None:
+        """Ends the pipeline of a file that is gone; its topics and its checkpoint stay as they are."""
+        for pipeline in [each for each in self.pipelines if Path(each.file) == file]:
+            plans = [each for each in self.plans if each.pipeline == pipeline]
+            self._forget(pipeline, plans)
+            self.starts.remove([each.name for each in plans])
+            self.plans[:] = [each for each in self.plans if each not in plans]
+            self.metrics.slots.set(slots_needed(self.plans))
+            log.info("a pipeline has ended, for its file is gone", file=str(file), pipeline=pipeline.name)
+
+    def _take(self, file: Path, fits: bool) -> None:
         pipeline = shapes.read(file, self._current_contract())
         before = next((each for each in self.pipelines if Path(each.file) == file), None)
         is_same = before is not None and before.definition == pipeline.definition
         if is_same and pipeline.name not in self.starts.stopped:  # a file that is written anew starts what is stopped
             self._note(file)
-            return []
+            return
         # What all readers of a source must say, such as its epoch, changes in all their files at once.
         if not fits:
             check_together([*(each for each in self.pipelines if each is not before), pipeline])
@@ -160,7 +178,9 @@ class Additions:
         plans = [replace(each, epoch=claim(self.checkpoints, each, highest)) for each in plans]
         waiting = [Waiting(each, self.prepare(each, self._current_contract())) for each in plans]
         is_new = [each.name for each in plans if not self.checkpoints.exists(each.name)]
-        self._forget(before, old)
+        if before is not None:
+            self._forget(before, old)
+            self.starts.remove({each.name for each in old} - {each.name for each in plans})
         self.starts.add(waiting, partial(is_new.__contains__), self.topics.readable_ends)
         self._note(file)
         self.limits.add(pipeline)
@@ -169,7 +189,6 @@ class Additions:
         self.metrics.slots.set(needed)
         event = "a pipeline is new" if before is None else "a pipeline has changed"
         log.info(event, file=str(file), pipeline=pipeline.name)
-        return plans
 
     def _planned(self, pipeline: Pipeline) -> list[QueryPlan]:
         states = self.topics.states(topics_of([pipeline]))
@@ -177,10 +196,8 @@ class Additions:
         plans = plan([pipeline], partitions, self.settings.checkpoint_interval)
         return [each.at(states) for each in begun(plans, self.topics.starts)]
 
-    def _forget(self, before: Pipeline | None, plans: Sequence[QueryPlan]) -> None:
-        """Stops the queries of a pipeline that another one replaces."""
-        if before is None:
-            return
+    def _forget(self, before: Pipeline, plans: Sequence[QueryPlan]) -> None:
+        """Stops the queries of a pipeline that ends, or that another one replaces."""
         self.starts.forget([each.name for each in plans])
         self.limits.remove(before)
         self.pipelines.remove(before)
@@ -195,9 +212,9 @@ class Additions:
             yield
         except (ServiceError, KafkaException, PySparkException) as error:
             self.refused.refuse(file, error)
-            if isinstance(error, _PASSING):
+            if isinstance(error, PASSING):
                 self.pending.append(file)
 
 
-_PASSING = (TopicsMissingError, CheckpointsUnusableError, KafkaException)
+PASSING = (TopicsMissingError, CheckpointsUnusableError, KafkaException)
 """Errors that may be over at the next look, although no file changes."""

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 import structlog
@@ -20,7 +20,12 @@ from typing_extensions import override
 
 from statecast_domains.values import EARLIEST
 from statecast_service.errors import SettingsError
-from stream_processor.errors import CheckpointsTakenError, CheckpointsUnusableError, PipelineChangedError
+from stream_processor.errors import (
+    CheckpointsTakenError,
+    CheckpointsUnusableError,
+    NoteDamagedError,
+    PipelineChangedError,
+)
 from stream_processor.run.plan import GROWN, QueryPlan
 from stream_processor.spark_internals import JVM_ERRORS, CheckpointFiles, jvm_reason
 
@@ -89,11 +94,18 @@ class Checkpoints:
             return self.files.exists(self.location(query))
 
     def read(self, name: str) -> dict[str, Any] | None:
-        """The note, None if there is none."""
+        """Returns the note, None if there is none. Raises NoteDamagedError when it is no JSON object."""
         with _usable(self.root):
             if not self.files.exists(self.location(name)):
                 return None
-            return cast(dict[str, Any], json.loads(self.files.read(self.location(name))))
+            content = self.files.read(self.location(name))
+        try:
+            note = json.loads(content)
+        except ValueError as error:
+            raise NoteDamagedError(f"{self.location(name)} is not JSON: {error}") from error
+        if not isinstance(note, dict):
+            raise NoteDamagedError(f"{self.location(name)} is no JSON object")
+        return note
 
     def replace(self, name: str, content: Mapping[str, object]) -> None:
         """Writes the note: no reader sees a part of it, but some file systems may show none for a moment."""
@@ -226,10 +238,10 @@ def claim(
     - when the offset is the order and there are new partitions: there is no order between them and the earlier ones
     - when the topic has sums of a later checkpoint, which would hide all that this one writes
 
-    Also raises CheckpointsUnusableError, and the errors of `highest_epoch` (of Topics).
+    Also raises CheckpointsUnusableError, NoteDamagedError among them, and the errors of `highest_epoch` (of Topics).
     """
     note, meaning = f"{plan.name}.json", _meaning(plan)
-    before, exists = checkpoints.read(note) or {}, checkpoints.exists(plan.name)
+    before, exists = _known(checkpoints, note), checkpoints.exists(plan.name)
     epoch = int(before.pop("epoch", 0))
     if before:  # an older release did not note it
         before.setdefault(PARTITIONS, meaning.get(PARTITIONS))
@@ -255,6 +267,14 @@ def claim(
         )
     checkpoints.replace(note, {"epoch": epoch, **meaning})
     return epoch
+
+
+def _known(checkpoints: Checkpoints, note: str) -> dict[str, Any]:
+    try:
+        return checkpoints.read(note) or {}
+    except NoteDamagedError as error:
+        remedy = "put it back from a backup, or make a new generation of the keyed topic (docs/runbook.md)"
+        raise NoteDamagedError(f"{error}: it says what the checkpoint means, {remedy}") from error
 
 
 def _said(meaning: Mapping[str, object]) -> dict[str, object]:

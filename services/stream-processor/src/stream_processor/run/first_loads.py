@@ -48,6 +48,13 @@ class FirstLoads:
         """Notes that the query has started: it never waits again."""
         self._waits.pop(name, None)
 
+    def remove(self, name: str) -> None:
+        """Notes that the query is none of the process any more: nobody waits for it."""
+        self.end(name)
+        self._writers = {topic: each for topic, each in self._writers.items() if each.name != name}
+        for tables in self._waits.values():
+            tables.pop(name, None)
+
     def _all_before(self, name: str) -> set[str]:
         """The query, and all that it waits for, directly or not."""
         return {name}.union(*(self._all_before(each) for each in self._waits.get(name, {})))

@@ -8,6 +8,7 @@ from typing import cast
 from confluent_kafka import KafkaException
 
 from statecast_service.kafka import KafkaSettings
+from stream_processor.errors import NoteDamagedError
 from stream_processor.metrics import Metrics
 from stream_processor.pipeline.pipeline import Pipeline, dead_letter_topic
 from stream_processor.run.checkpoints import Checkpoints
@@ -142,7 +143,7 @@ class DeadLetterLimits:
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self.too_many: dict[str, str] = {}
-        """The remedy, by the name of each pipeline that had too many at the last check."""
+        """The remedy, by the name of each pipeline that had too many at the last check, or a damaged note."""
         self.by_topic: dict[str, dict[str, int]] = {}
         self._letters: dict[str, _Letters] = {}
         for each in pipelines:
@@ -166,11 +167,16 @@ class DeadLetterLimits:
 
     def check(self, metrics: Metrics) -> dict[str, str]:
         """Updates `too_many` and returns it; a reading that `stopping` interrupts goes on at the next check."""
-        too_many, ends = {}, self._ends(self.by_topic)
+        too_many = dict[str, str]()
+        ends = self._ends(self.by_topic)
         for topic, limits in self.by_topic.items():
             if topic not in ends:  # its pipeline has other troubles now
                 continue
-            letters = self._up_to_date(topic, ends[topic])
+            try:
+                letters = self._up_to_date(topic, ends[topic])
+            except NoteDamagedError as error:
+                too_many |= dict.fromkeys(limits, f"{error}: run `stream-processor accept-dead-letters FILE...`")
+                continue
             if self._stopping():
                 return self.too_many
             metrics.dead_letters.labels(topic).set(len(letters.together))

@@ -33,28 +33,29 @@ OutputSample = tuple[dict[str, int], dict[str, list[float]]]
 
 
 class WrittenTopics:
-    """The topics that the queries of a run write; more queries may be added."""
+    """The topics that the queries of a run write, in collections that stay the same objects."""
 
     def __init__(self, plans: Iterable[QueryPlan]) -> None:
         self.queries: dict[str, str] = {}
         """By topic, the query that writes it."""
         self.topics: list[str] = []
         self.keyed: list[str] = []
-        self.add(plans)
+        self.replace(plans)
 
-    def add(self, plans: Iterable[QueryPlan]) -> None:
-        for each in plans:
-            if each.sink_topic not in self.queries:
-                self.queries[each.sink_topic] = each.name
-                self.topics.append(each.sink_topic)
-                self.keyed += [each.sink_topic] if each.shuffles else []
+    def replace(self, plans: Iterable[QueryPlan]) -> None:
+        """Takes the queries that there are now."""
+        by_topic = {each.sink_topic: each for each in plans}
+        self.queries.clear()
+        self.queries |= {topic: each.name for topic, each in by_topic.items()}
+        self.topics[:] = by_topic
+        self.keyed[:] = [topic for topic, each in by_topic.items() if each.shuffles]
 
 
 class SinkTail:
     """Follows the ends of keyed topics from where they stand at the first look. One thread at a time."""
 
     def __init__(self, kafka: KafkaSettings, names: Sequence[str]) -> None:
-        """More names may be added to `names`."""
+        """`names` may change from look to look."""
         self._names = names
         self._topics = Topics(kafka)
         self._last_ends: Mapping[Partition, int] = {}

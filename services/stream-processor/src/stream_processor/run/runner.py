@@ -21,7 +21,7 @@ from stream_processor.errors import BrokerLostError, CheckpointsUnusableError, T
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import Pipeline
-from stream_processor.run.additions import Additions, PipelineDirectories
+from stream_processor.run.additions import PASSING, Additions, PipelineDirectories
 from stream_processor.run.admission import RefusedFiles, sound_pipelines
 from stream_processor.run.checkpointed import CheckpointedGroup, CheckpointedOffsets
 from stream_processor.run.checkpoints import Checkpoints, claim, open_checkpoints
@@ -66,7 +66,8 @@ SIGN_IN = "io.statecast.spark.PasswordFile"
 class Runner:
     """Runs pipelines; `stopping` ends the run, and `show` takes a line for people at each look.
 
-    Pipelines of new files in the `directories` are added to it, those of changed ones started again.
+    Pipelines of new files in the `directories` are added to it, those of changed ones started again, and those of files
+    that go are ended.
     """
 
     settings: Settings
@@ -207,7 +208,7 @@ class Runner:
                 self.metrics,
                 lambda: slots().offered,
                 prepared,
-                [file for file, error in refused.errors.items() if isinstance(error, TopicsMissingError)],
+                [file for file, error in refused.errors.items() if isinstance(error, PASSING)],
             )
             self._supervise(starts, plans, topics, limits, checkpoints, additions)
             self.readiness.report("draining")
@@ -250,7 +251,8 @@ class Runner:
             while not self.stopping.wait(pause):
                 checkpoints.check()
                 if ready:
-                    written.add(additions.look())
+                    additions.look()
+                    written.replace(additions.plans)
                 # First: a query that has lost its topic is not started again.
                 starts.stand_still(watch.look(starts.plans, starts.ended))
                 starts.take_failed()

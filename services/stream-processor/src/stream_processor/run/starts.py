@@ -99,6 +99,13 @@ class Starts:
             self.stopped.pop(name, None)
             self.restarts.forget(name)
 
+    def remove(self, names: Collection[str]) -> None:
+        """Stops the queries, if they run, waits for none of them, and shows nothing of them: they are gone."""
+        self.forget(names)
+        for name in names:
+            self.loads.remove(name)
+            self.metrics.remove(name)
+
     def take_failed(self) -> None:
         """Takes out the queries that have ended by themselves: they wait, or are stopped after too many failures.
 
