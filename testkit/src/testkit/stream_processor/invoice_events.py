@@ -43,7 +43,8 @@ def invoice_events(chance: Random, events: int = 60) -> list[InvoiceEvent]:
         row.customer_type = chance.choice([CUSTOMER_TYPE_PRIME, CUSTOMER_TYPE_PRIME, CUSTOMER_TYPE_NON_PRIME])
         row.total_amount_cents = chance.randrange(100_000)
         moment = START + timedelta(minutes=7 * number)
-        row.created_at.FromDatetime(moment - timedelta(minutes=chance.randrange(30)))
+        # No two are of the same time.
+        row.created_at.FromDatetime(moment - timedelta(minutes=chance.randrange(30), microseconds=number))
         if sent and chance.random() < 0.3:
             row, store = (
                 (again := chance.choice(sent)).row,
