@@ -200,7 +200,8 @@ def invoices_with_store(records: Iterable[Invoice | StoreChange]) -> Mapping[str
     When the invoice was joined is on no topic, and a later change of the store does not write the invoice again.
     """
     invoices, changes = _by_kind(records)
-    stores = [row_of(change) for change in ordered(changes) if change.HasField("after")]
+    rows = [row_of(change) for change in ordered(changes) if change.HasField("after")]
+    stores = {canonical(row): row for row in rows}.values()  # the same names come again
     return {
         row.invoice_number: [
             InvoiceWithStore(invoice=row),
