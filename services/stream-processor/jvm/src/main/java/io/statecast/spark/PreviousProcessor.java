@@ -6,6 +6,7 @@ import java.util.Collections;
 import java.util.Comparator;
 import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.Encoders;
@@ -166,10 +167,36 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
     return lines;
   }
 
-  /** The changes that came together as they stand in the log, so that a batch which runs again gives the same. */
+  /**
+   * The changes that came together as they stand in the log, so that a batch which runs again gives the same.
+   *
+   * <p>A row that a snapshot has read stands before all changes that came after it: those of a transaction that was open
+   * then have lower places, and the row as it left it must win.
+   */
   private Iterator<Row> ordered(List<Row> changes) {
-    changes.sort(order());
+    Map<Row, Row> after = firstAfterReads(changes);
+    Comparator<Row> order = order();
+    Comparator<Row> byPlace =
+        (one, other) -> order.compare(after.getOrDefault(one, one), after.getOrDefault(other, other));
+    changes.sort(byPlace.thenComparing(change -> !after.containsKey(change)));
     return CollectionConverters.asScala(changes.iterator());
+  }
+
+  /** By row that a snapshot has read, the first in the log of the changes that came after it, if its place is lower. */
+  private Map<Row, Row> firstAfterReads(List<Row> changes) {
+    Map<Row, Row> after = new IdentityHashMap<>();
+    Comparator<Row> order = order();
+    Row first = null;
+    for (int i = changes.size() - 1; i >= 0; i--) {
+      Row change = changes.get(i);
+      boolean isLower = first == null || order.compare(change, first) < 0;
+      if (change.getLong(sequence) >= 0) {
+        first = isLower ? change : first;
+      } else if (!isLower) {
+        after.put(change, first);
+      }
+    }
+    return after;
   }
 
   private Comparator<Row> order() {
@@ -184,13 +211,15 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
       return Set.of();
     }
     Set<Row> backwards = Collections.newSetFromMap(new IdentityHashMap<>());
-    Row highest = changes.get(0);
+    Comparator<Row> order = order();
+    Row highest = null;
     for (Row change : changes) {
-      int order = order().compare(change, highest);
-      if (order < 0 && RowPosition.isNewer(RowPosition.time(change, time), RowPosition.time(highest, time))) {
+      int place = highest == null ? 1 : order.compare(change, highest);
+      if (place < 0 && RowPosition.isNewer(RowPosition.time(change, time), RowPosition.time(highest, time))) {
         backwards.add(change);
       }
-      highest = order > 0 ? change : highest;
+      // A change after a row that was read may be of a transaction that was open then.
+      highest = place > 0 && change.getLong(sequence) >= 0 ? change : highest;
     }
     return backwards;
   }
