@@ -71,7 +71,7 @@ class TotalsPipeline(SummingPipeline, PassingPipeline):
         are one message.
         """
         [changes] = read
-        lines = self._lines(self._known(self._passed(changes), functions))
+        lines = self._lines(self._known(changes, functions))
         totals = running_totals(lines, ["rows", *(part.name for part in parts_of(self.aggregates))])
         judged = observe_withheld(totals.withColumn(WITHHELD, ~is_letter() & is_beyond(self)))
         message = functions.encode(filled(self.sink, numbers(self)), self.sink.full_name)
@@ -84,14 +84,14 @@ class TotalsPipeline(SummingPipeline, PassingPipeline):
         payload = F.when(operation.isin(*self.operations), F.col("payload"))
         return changes.withColumns({"payload": payload, WHEN_NEW: operation.isin(*INSERTS)})
 
-    def _known(self, passed: DataFrame, functions: Functions) -> DataFrame:
+    def _known(self, changes: DataFrame, functions: Functions) -> DataFrame:
         """Returns the rows with what they add to their groups, and what they added before: an event is new."""
         if not self.events:
-            rows = entries(contributions(passed, self), self, functions, beside=[WHEN_NEW])
-            return known_rows(rows, self, every_change=True)
+            summed = self._passed(contributions(changes, self))
+            return known_rows(entries(summed, self, functions, beside=[WHEN_NEW]), self, every_change=True)
         new = {"previous": F.filter("current", lambda _: F.lit(False)), "applied": F.lit(True)}
         columns = ("epoch", "sequence", "payload", WHEN_NEW, "current", LETTER)
-        added = contributed(passed, "after", "current", self).select(*columns)
+        added = self._passed(contributed(changes, "after", "current", self)).select(*columns)
         return added.withColumns({**new, "primary_key": F.lit("")})
 
     def _lines(self, known: DataFrame) -> DataFrame:
