@@ -9,6 +9,7 @@ import pytest
 from playwright.async_api import Error, Page, Route, WebSocketRoute
 
 from testkit.chromium import chromium
+from testkit.ws_edge.edge import until
 from ws_edge.http.app import page_files
 
 PATHS = page_files()
@@ -45,6 +46,9 @@ class Server:
         self.range_answers: list[list[dict[str, Any]]] = []
         """The frames that answer each `watch_range`; the socket is closed after all of them but the last."""
         self.resume_positions: list[Any] = []
+        self.heard: list[dict[str, Any]] = []
+        self.silent = False
+        """Whether it reads and says nothing, as a process that is stopped."""
         self.key_requests: dict[str, dict[str, Any]] = {}
         """The last `subscribe` of each group."""
         self.key_answers: dict[str, list[dict[str, Any]]] = {}
@@ -65,6 +69,15 @@ class Server:
         await self.page.wait_for_function("(state) => window.live.state === state", arg=state, polling=10)
         return (await self.page.evaluate(STATE_AND_REASON))[1]
 
+    async def probed(self, count: int) -> None:
+        """Waits until the client has asked so often whether the server lives."""
+        await until(lambda: sum("unwatch_query" in frame for frame in self.heard) >= count)
+
+    async def asked(self, group: str, count: int) -> None:
+        """Waits until the client has asked so often for a key."""
+        key = {"group": group}
+        await until(lambda: sum(frame.get("subscribe", {}).get("key") == key for frame in self.heard) == count)
+
     async def refusals(self) -> Any:
         """All refusals that the client has reported to the page."""
         return await self.page.evaluate("() => window.refusals")
@@ -80,10 +93,19 @@ class Server:
             await socket.close(code=self.close_codes.pop(0), reason="so it is")
 
     async def _hear(self, socket: WebSocketRoute, frame: dict[str, Any]) -> None:
+        self.heard.append(frame)
+        if self.silent:
+            return
+        if "unwatch_query" in frame:
+            socket.send(json.dumps({"id": frame["id"], "query_unwatched": frame["unwatch_query"]}))
         if "subscribe" in frame:
             group = frame["subscribe"]["key"]["group"]
             self.key_requests[group] = frame["subscribe"]
-            for answer in self.key_answers.get(group, []):
+            answers = self.key_answers.get(group, [])
+            while answers and "error" in answers[0]:  # of the first requests, one each
+                socket.send(json.dumps({"id": frame["id"], **answers.pop(0)}))
+                return
+            for answer in answers:
                 socket.send(json.dumps({"id": frame["id"], **answer}))
         if "watch_range" in frame:
             self.resume_positions.append(frame["watch_range"]["after"])
@@ -156,6 +178,13 @@ async def test_refused_credentials_end_the_client(server: Server, status: int, n
     assert await server.reason_in("closed") == str(status)
     assert await server.needs() == needs
     assert server.sockets == []
+
+
+async def test_a_slow_client_waits_some_seconds(server: Server) -> None:
+    server.close_codes = [4408]
+    await server.connect()
+
+    assert await server.reason_in("waiting") == "4408"
 
 
 async def test_after_a_flood_the_client_waits_half_a_minute(server: Server) -> None:
@@ -236,3 +265,84 @@ async def test_an_interrupted_snapshot_of_a_range_is_requested_again(server: Ser
         await server.page.wait_for_timeout(10)
 
     assert server.resume_positions == [None, through, None]
+
+
+async def test_a_server_that_falls_silent_is_left_after_45_seconds(server: Server) -> None:
+    await server.connect()
+    await server.reason_in("open")
+    for count in range(1, 6):
+        await server.page.clock.run_for(15_000)
+        await server.probed(count)
+    kept = await server.reason_in("open"), len(server.sockets)
+    server.silent = True
+    await server.page.evaluate("""() => {
+        window.reasons = [];
+        window.live.addEventListener("state", () => window.live.reason && window.reasons.push(window.live.reason.code));
+    }""")
+    await server.page.clock.run_for(46_000)
+    await until(lambda: len(server.sockets) == 2)
+
+    assert kept == (None, 1)
+    assert "unreachable" in await server.page.evaluate("() => window.reasons")
+
+
+async def test_a_handshake_without_an_answer_ends_after_10_seconds(server: Server) -> None:
+    await server.page.evaluate("""() => {
+        window.WebSocket = class { constructor() { window.attempts = (window.attempts ?? 0) + 1; } close() {} };
+    }""")
+    await server.connect()
+    await server.page.clock.run_for(10_000)
+    await server.page.wait_for_function("() => window.attempts >= 2", polling=10)
+
+    assert await server.page.evaluate("() => window.live.reason.code") == "unreachable"
+
+
+async def test_a_socket_that_only_fails_counts_as_closed(server: Server) -> None:
+    await server.page.evaluate("""() => {
+        window.WebSocket = class { constructor() { setTimeout(() => this.onerror(new Event("error"))); } close() {} };
+    }""")
+    await server.connect()
+    await server.page.wait_for_function("() => window.live.reason", polling=10)
+
+    assert await server.page.evaluate("() => window.live.reason.code") == "unreachable"
+
+
+@pytest.mark.parametrize(
+    "event", ["window.dispatchEvent(new Event('online'))", "document.dispatchEvent(new Event('visibilitychange'))"]
+)
+async def test_a_tab_or_a_network_that_comes_back_connects_at_once(server: Server, event: str) -> None:
+    server.close_codes = [4429]
+    await server.connect()
+    await server.reason_in("waiting")
+    await server.page.evaluate(event)
+
+    assert await server.reason_in("open") is None
+
+
+async def test_a_throttled_request_is_repeated(server: Server) -> None:
+    throttled = {"error": {"code": "too_many_frames", "message": "wait"}}
+    server.key_answers["a"] = [throttled, throttled]
+    await server.connect()
+    await server.reason_in("open")
+    for count in (2, 3):
+        await server.page.clock.run_for(2_000)
+        await server.asked("a", count)
+
+    assert await server.refusals() == []
+
+
+async def test_a_row_that_cannot_be_read_ends_no_subscription(server: Server) -> None:
+    position = {"epoch": "7", "offset": "5"}
+    changed = {"changed": {"store": "orders-by-key", "key": {"group": "c"}, "position": position}}
+    unreadable = {"error": {"code": "unreadable_row", "message": "the row of orders-by-key/c"}}
+    server.key_answers["c"] = [{"subscribed": {"start": "START_SNAPSHOT"}}, unreadable, changed]
+    await server.connect()
+    await server.reason_in("open")
+    await server.page.evaluate("""() => {
+        window.positions = [];
+        const onUpdate = ({ position }) => window.positions.push(position);
+        window.live.subscribe("orders-by-key", { group: "c" }, { onUpdate });
+    }""")
+    await server.page.wait_for_function("() => window.positions.length === 1", polling=10)
+
+    assert await server.refusals() == ["unreadable_row"]

@@ -9,18 +9,21 @@
  *     });                                                   // order.unsubscribe() and live.close() end it
  *
  * It connects again by itself, with jittered and growing pauses, and resumes each subscription after the last position
- * that it received: nothing newer is missed, no update of a key comes twice, at any edge. After a close code, or the
+ * that it received: nothing newer is missed, no update of a key comes twice, at any edge. A handshake without an answer
+ * for 10 seconds and a socket that is silent for 45 count as closed. After a close code, or the
  * status of a refused `POST …/tickets` (browsers do not show that of a handshake), it connects again, but:
  *     4401, 401         asks `credentials` once for newer ones, and resumes; when that does not help it ends
  *     4403, 4404, 1009  ends: access or channel ended, frame too large; so do other codes from 4000 on, and 400–499
- *     4429              connects again after half a minute; 429 and 503 after `Retry-After`; 1012 as `reconnect` says
+ *     4408, 4429        connects again after 5 and 30 seconds; 429 and 503 after `Retry-After`; 1012 as `reconnect` says
  * When it ends, `onError` of all subscriptions and the event `error` get the reason; `live.reason` keeps it.
  */
 
-const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS, FLOOD_PAUSE_MS, CALL_TIMEOUT_MS] = [250, 10_000, 30_000, 10_000];
+const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS, CALL_TIMEOUT_MS] = [250, 10_000, 10_000];
+const PAUSES_MS = { 4408: 5_000, 4429: 30_000 }; // after closes that would come again at once
+const [HANDSHAKE_MS, PROBE_MS, PROBES] = [10_000, 15_000, 2]; // so many probes without an answer: after 45 s of silence
 const [RENEWED_AT, LONGEST_AHEAD_MS] = [0.8, 300_000]; // of the time that is left, but not more than so long ahead
 const [SHORTEST_TIMER_MS, LONGEST_TIMER_MS] = [1000, 2 ** 31 - 1]; // whatever the clocks say
-const [TOO_LARGE, FLOOD, EXPIRED] = [1009, 4429, [401, 4401]];
+const [TOO_LARGE, EXPIRED] = [1009, [401, 4401]];
 const [SUBPROTOCOL, TICKET] = ["statecast.push.v1+json", "statecast.ticket."]; // a ticket is not part of the address
 const LARGEST_AFTER = 8192; // of the positions in a frame, in characters: the server refuses larger frames
 const [THROTTLED, THROTTLED_PAUSE_MS] = ["too_many_frames", 1000]; // the server has not read it
@@ -50,6 +53,9 @@ export class Statecast extends EventTarget {
   #need = "connect"; // why credentials are asked for next
   #renewed = false; // whether the last ones were refused, and nothing has come of newer ones yet
   #reconnectAt = 0; // as the server asked for, before it goes away
+  #probes = 0; // that have been sent since the server said anything
+  #watchdog = null; // ends a handshake, then a connection, to which nobody answers
+  #listening = new AbortController(); // to the page, which says when it is worth connecting at once
   #timer = null; // of the next attempt, or while the socket is open of the next renewal
 
   /**
@@ -64,6 +70,9 @@ export class Statecast extends EventTarget {
     if (!/^wss?:/.test(this.#address)) throw new StatecastError("bad_address", `${address} is not that of a socket`);
     this.#credentials = credentials;
     this.reason = null; // why it is closed, or not connected now
+    const [comeBack, { signal }] = [() => globalThis.document?.hidden || this.reconnect(), this.#listening];
+    globalThis.addEventListener?.("online", comeBack, { signal });
+    globalThis.document?.addEventListener("visibilitychange", comeBack, { signal });
     this.#connect();
   }
 
@@ -99,7 +108,7 @@ export class Statecast extends EventTarget {
     return Object.assign(subscription, { cancel: { unwatch_query: { name } } });
   }
 
-  /** Connects at once if the client waits for its next attempt: for example because the network is back. */
+  /** Connects at once if the client waits for its next attempt; so it does when the tab or the network comes back. */
   reconnect() {
     if (this.state === "waiting") this.#connect();
   }
@@ -132,19 +141,37 @@ export class Statecast extends EventTarget {
   }
 
   #listen(socket) {
+    const lost = (why) => this.#lost(socket, new StatecastError("unreachable", why));
+    this.#watchdog = setTimeout(() => lost("the handshake was not answered"), HANDSHAKE_MS);
     socket.onopen = () => {
       this.#need = "connect";
+      this.#probes = 0;
+      clearTimeout(this.#watchdog);
+      this.#watchdog = setInterval(() => (this.#probes++ < PROBES ? this.#probe() : lost("it is silent")), PROBE_MS);
       for (const subscription of this.#subscriptions.values()) this.#ask(subscription);
       this.#become("open", null);
     };
     socket.onmessage = (event) => this.#receive(JSON.parse(event.data));
+    socket.onerror = () => setTimeout(() => lost("the socket has failed"), 0); // a close that follows says more
     socket.onclose = ({ code, reason }) => {
-      this.#socket = null;
-      clearTimeout(this.#timer);
-      for (const request of this.#requests.values()) request.ended?.();
-      this.#requests.clear();
-      this.#over(new StatecastError(code, reason || `closed with ${code}`, code === FLOOD ? FLOOD_PAUSE_MS : 0));
+      this.#lost(socket, new StatecastError(code, reason || `closed with ${code}`, PAUSES_MS[code] ?? 0));
     };
+  }
+
+  #lost(socket, error) {
+    if (socket !== this.#socket) return; // it was given up before
+    this.#socket = null;
+    clearTimeout(this.#timer);
+    clearTimeout(this.#watchdog);
+    socket.onopen = socket.onmessage = null;
+    socket.close();
+    for (const request of this.#requests.values()) request.ended?.();
+    this.#requests.clear();
+    this.#over(error);
+  }
+
+  #probe() { // browsers do not show the server's pings; a request that ends nothing is answered, too
+    this.#send({ unwatch_query: { name: "statecast.js probe" } }, { again() {} });
   }
 
   #over(error) {
@@ -162,6 +189,8 @@ export class Statecast extends EventTarget {
   #end(error) {
     if (this.state === "closed") return;
     clearTimeout(this.#timer);
+    clearTimeout(this.#watchdog);
+    this.#listening.abort();
     for (const { onError } of this.#subscriptions.values()) if (error) queueMicrotask(() => onError?.(error));
     this.#subscriptions.clear();
     this.#become("closed", error);
@@ -206,7 +235,7 @@ export class Statecast extends EventTarget {
   }
 
   #receive(frame) {
-    this.#failures = 0;
+    this.#failures = this.#probes = 0;
     if (frame.id || !frame.authenticated) this.#renewed = false;
     const update = frame.changed ?? frame.removed ?? frame.range_changed;
     if (frame.query) this.#updateQuery(frame, this.#subscriptions.get(nameOfQuery(frame.query.name)));
