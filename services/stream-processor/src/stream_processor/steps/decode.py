@@ -69,12 +69,13 @@ def decode(records: DataFrame, pipeline: Pipeline, functions: Functions) -> Data
     changes = records.withColumn("passed_over", F.when(F.col("value").isNull() & F.col("key").isNotNull(), TOMBSTONE))
     if pipeline.definition.source.format == "debezium-json":
         return decode_debezium(changes, pipeline, functions)
+    no_value = F.when(F.col("value").isNull(), "the value is null")
     decoded = changes.withColumn("decoded", functions.decode_change(F.col("value"), pipeline.change.full_name))
     return decoded.select(
         *changes.columns,
         F.col("decoded.row").alias("change"),
         F.col("decoded.payload").alias("payload"),
-        F.when(F.col("passed_over").isNull(), F.col("decoded.problem")).alias("problem"),
+        F.when(F.col("passed_over").isNull(), F.coalesce("decoded.problem", no_value)).alias("problem"),
         F.col("decoded.row.source.epoch").alias("epoch"),
         F.col("decoded.row.source.log_sequence_number").alias("sequence"),
         F.lit(None).cast("string").alias("snapshot"),

@@ -15,6 +15,7 @@ from stream_processor.errors import ContractError
 from stream_processor.pipeline.decimals import decimal_of
 from stream_processor.pipeline.fields import TIMESTAMP, Contract
 from stream_processor.spark_internals import java_column
+from stream_processor.steps.json_texts import DECLARED
 
 _UINT64 = T.DecimalType(20, 0)
 _SCALARS: dict[int, T.DataType] = {
@@ -48,7 +49,10 @@ class Functions:
         self._descriptors = F.lit(bytearray(contract.descriptor_set))
 
     def decode_change(self, value: Column, message: str) -> Column:
-        """struct(row, payload, problem) of a change's bytes; `payload` is the row as received. No value raises."""
+        """struct(row, payload, problem) of a change's bytes; null for null. `payload` is the row as received.
+
+        No value raises.
+        """
         columns = [value, F.lit(message), self._descriptors]
         return java_column(self._spark, "decodeChange", [self._decoded(message)], columns)
 
@@ -59,7 +63,8 @@ class Functions:
 
     def row_from_texts(self, texts: Column, declared: Column, message: str) -> Column:
         """struct(row, payload, problem) of a table's row from Debezium (RowFromTexts.java); null for null texts."""
-        columns = [texts, declared, F.lit(message), self._descriptors]
+        known = F.coalesce(declared, F.array().cast(DECLARED))
+        columns = [texts, known, F.lit(message), self._descriptors]
         return java_column(self._spark, "rowFromTexts", [self._decoded(message)], columns)
 
     def collect_set(self, removed: Column, added: Column, of_type: T.DataType, limit: int, max_bytes: int) -> Column:

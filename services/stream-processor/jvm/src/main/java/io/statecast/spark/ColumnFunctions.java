@@ -1,16 +1,52 @@
 package io.statecast.spark;
 
-import static org.apache.spark.sql.functions.udf;
-
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
-import org.apache.spark.sql.expressions.UserDefinedFunction;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
+import org.apache.spark.sql.classic.ExpressionUtils;
+import org.apache.spark.sql.types.AbstractDataType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.ObjectType;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 
-/** The functions as Spark's own column functions; the door for Python. */
+/**
+ * The functions as Spark's own column functions; the door for Python.
+ *
+ * <p>Spark's generated code calls them with its internal values, which nothing converts. A null argument gives null.
+ */
 public final class ColumnFunctions {
-  private ColumnFunctions() {}
+  private final Object function;
+  private final DataType result;
+  private final boolean deterministic;
+
+  private ColumnFunctions(Object function, DataType result, boolean deterministic) {
+    this.function = function;
+    this.result = result;
+    this.deterministic = deterministic;
+  }
+
+  /** The function `call` of the object, of these columns. */
+  public Column apply(Seq<Column> columns) {
+    List<Expression> arguments = new ArrayList<>();
+    CollectionConverters.asJava(columns).forEach(each -> arguments.add(ExpressionUtils.expression(each)));
+    return ExpressionUtils.column(
+        new Invoke(
+            Literal.create(function, new ObjectType(function.getClass())),
+            "call",
+            result,
+            CollectionConverters.asScala(arguments).toSeq(),
+            CollectionConverters.asScala(List.<AbstractDataType>of()).toSeq(),
+            true,
+            true,
+            deterministic));
+  }
 
   /**
    * {@link DecodeChange}, whose result is struct(row, payload, problem).
@@ -18,18 +54,18 @@ public final class ColumnFunctions {
    * <p>Declared as not deterministic: otherwise the optimizer copies it into each later use, and a record is decoded as
    * often as its row is looked at.
    */
-  public static UserDefinedFunction decodeChange(DataType result) {
-    return udf(new DecodeChange(), result).asNondeterministic();
+  public static ColumnFunctions decodeChange(DataType result) {
+    return new ColumnFunctions(new DecodeChange(), result, false);
   }
 
   /** {@link DecodeRow}, whose result is struct(row, payload, problem); not deterministic, as {@link #decodeChange}. */
-  public static UserDefinedFunction decodeRow(DataType result) {
-    return udf(new DecodeRow(), result).asNondeterministic();
+  public static ColumnFunctions decodeRow(DataType result) {
+    return new ColumnFunctions(new DecodeRow(), result, false);
   }
 
   /** {@link RowFromTexts}, whose result is struct(row, payload, problem); not deterministic, as {@link #decodeChange}. */
-  public static UserDefinedFunction rowFromTexts(DataType result) {
-    return udf(new RowFromTexts(), result).asNondeterministic();
+  public static ColumnFunctions rowFromTexts(DataType result) {
+    return new ColumnFunctions(new RowFromTexts(), result, false);
   }
 
   /** {@link CollectSet}, of texts or 64-bit integers. */
@@ -38,18 +74,17 @@ public final class ColumnFunctions {
   }
 
   /** {@link Encode}. */
-  public static UserDefinedFunction encode() {
-    return udf(new Encode(), DataTypes.BinaryType);
+  public static ColumnFunctions encode() {
+    return new ColumnFunctions(new Encode(), DataTypes.BinaryType, true);
   }
 
   /** {@link KafkaPartition}. */
-  public static UserDefinedFunction kafkaPartition() {
-    return udf(new KafkaPartition(), DataTypes.IntegerType);
+  public static ColumnFunctions kafkaPartition() {
+    return new ColumnFunctions(new KafkaPartition(), DataTypes.IntegerType, true);
   }
 
   /** {@link Lookup}; `kafka` are the clients' properties; not deterministic, since a table changes. */
-  public static UserDefinedFunction lookup(
-      DataType row, Map<String, String> kafka, String topic, String message) {
-    return udf(new Lookup(new HashMap<>(kafka), topic, message), row).asNondeterministic();
+  public static ColumnFunctions lookup(DataType row, Map<String, String> kafka, String topic, String message) {
+    return new ColumnFunctions(new Lookup(new HashMap<>(kafka), topic, message), row, false);
   }
 }

@@ -5,33 +5,31 @@ import com.google.protobuf.Descriptors.Descriptor;
 import com.google.protobuf.Descriptors.FieldDescriptor;
 import com.google.protobuf.WireFormat;
 import java.io.IOException;
+import java.io.Serializable;
 import java.util.Arrays;
-import org.apache.spark.sql.Row;
-import org.apache.spark.sql.RowFactory;
-import org.apache.spark.sql.api.java.UDF3;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * `decode_change(bytes, message, descriptors) → struct(row, payload, problem)`: `row` or `problem` is null.
+ * `decode_change(bytes, message, descriptors) → struct(row, payload, problem)`: `row` or `problem` is null. Null
+ * bytes give null.
  *
  * <p>Like spark-protobuf's from_protobuf, but a value that cannot be decoded gives its reason in place of an exception, so
  * that it can go to the dead-letter topic while the flow goes on. `payload` is the change's row `after` as it was received,
  * with the fields that this build's contract does not know; null when there is no row after the change.
  */
-public final class DecodeChange implements UDF3<byte[], String, byte[], Row> {
+public final class DecodeChange implements Serializable {
   private static final long serialVersionUID = 1L;
 
   private final MessageType type = new MessageType();
 
-  @Override
-  public Row call(byte[] value, String message, byte[] descriptors) {
-    if (value == null) {
-      return problem("the value is null");
-    }
+  /** Called by Spark's generated code. */
+  public InternalRow call(byte[] value, UTF8String message, byte[] descriptors) {
     Descriptor change = type.resolve(message, descriptors);
     try {
-      return RowFactory.create(MessageReader.of(change).read(value), after(change, value), null);
+      return Decoded.row(MessageReader.of(change).read(value), after(change, value));
     } catch (IOException | UndecodableException e) {
-      return problem("not a %s: %s".formatted(message, e.getMessage()));
+      return Decoded.problem("not a %s: %s".formatted(message, e.getMessage()));
     }
   }
 
@@ -55,9 +53,5 @@ public final class DecodeChange implements UDF3<byte[], String, byte[], Row> {
     byte[] both = Arrays.copyOf(first, first.length + second.length);
     System.arraycopy(second, 0, both, first.length, second.length);
     return both;
-  }
-
-  private static Row problem(String reason) {
-    return RowFactory.create(null, null, reason);
   }
 }

@@ -1,16 +1,17 @@
 package io.statecast.spark;
 
-import org.apache.spark.sql.Row;
-import org.apache.spark.sql.api.java.UDF3;
+import java.io.Serializable;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /** `encode(row, message, descriptors) → bytes`, like spark-protobuf's to_protobuf; a null row gives null. */
-public final class Encode implements UDF3<Row, String, byte[], byte[]> {
+public final class Encode implements Serializable {
   private static final long serialVersionUID = 1L;
 
   private final MessageType type = new MessageType();
 
-  @Override
-  public byte[] call(Row row, String message, byte[] descriptors) {
-    return row == null ? null : MessageWriter.of(type.resolve(message, descriptors)).write(row);
+  /** Called by Spark's generated code. */
+  public byte[] call(InternalRow row, UTF8String message, byte[] descriptors) {
+    return MessageWriter.of(type.resolve(message, descriptors)).write(row);
   }
 }

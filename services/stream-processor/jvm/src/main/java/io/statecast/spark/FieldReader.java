@@ -9,10 +9,16 @@ import com.google.protobuf.InvalidProtocolBufferException;
 import java.io.IOException;
 import java.math.BigDecimal;
 import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+import org.apache.spark.sql.catalyst.util.GenericArrayData;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /** How one field is read: what is worth knowing of its descriptor, asked for once. */
 final class FieldReader {
   private static final int[] NONE = {};
+  private static final int UNSIGNED_DIGITS = 20;
 
   final FieldDescriptor field;
   /** Of the field in its row. */
@@ -26,6 +32,8 @@ final class FieldReader {
   private final FieldDescriptor.Type type;
   /** Null of a field whose texts are no decimals. */
   private final DecimalText decimal;
+  /** The names of an enum's values by their numbers; empty of another field. */
+  private final Map<Integer, UTF8String> names;
   private final boolean isRequired;
   private final Object unset;
   private MessageReader messageReader;
@@ -39,8 +47,9 @@ final class FieldReader {
     this.packable = field.isPackable();
     this.isMessage = type == FieldDescriptor.Type.MESSAGE;
     this.isRepeated = field.isRepeated();
+    this.names = type == FieldDescriptor.Type.ENUM ? names(field.getEnumType()) : Map.of();
     this.isRequired = field.isRequired();
-    this.unset = isRepeated ? List.of() : field.hasPresence() ? null : zero();
+    this.unset = isRepeated ? new GenericArrayData(new Object[0]) : field.hasPresence() ? null : zero();
     OneofDescriptor oneof = field.getRealContainingOneof();
     this.alternatives =
         oneof == null
@@ -71,7 +80,7 @@ final class FieldReader {
    */
   Object read(CodedInputStream in) throws IOException {
     return switch (type) {
-      case STRING -> in.readStringRequireUtf8();
+      case STRING -> text(in.readByteArray());
       case BYTES -> in.readByteArray();
       case ENUM -> in.readEnum();
       case BOOL -> in.readBool();
@@ -90,34 +99,50 @@ final class FieldReader {
     };
   }
 
+  private static UTF8String text(byte[] bytes) throws InvalidProtocolBufferException {
+    UTF8String text = UTF8String.fromBytes(bytes);
+    if (!isAscii(bytes) && !text.isValid()) {
+      throw new InvalidProtocolBufferException("Protocol message had invalid UTF-8.");
+    }
+    return text;
+  }
+
+  private static boolean isAscii(byte[] bytes) {
+    for (byte each : bytes) {
+      if (each < 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
   /**
    * What a row holds of what was read.
    *
    * @throws UndecodableException for an enum number without a name, and for a text that is not the field's decimal
    */
-  @SuppressWarnings("unchecked")
   Object finish(Object value) {
     if (value instanceof Object[] message) {
       return messageReader().finish(field, message);
     }
-    if (type != FieldDescriptor.Type.ENUM && decimal == null) {
-      return value;
-    }
     if (value instanceof List<?> values) {
-      ((List<Object>) values).replaceAll(this::converted);
-      return values;
+      // Messages are finished one by one.
+      return new GenericArrayData(isMessage ? values.toArray() : values.stream().map(this::converted).toArray());
     }
     // Without presence, a text that is set and empty is as good as unset.
-    return decimal != null && !field.hasPresence() && ((String) value).isEmpty() ? unset : converted(value);
+    return decimal != null && !field.hasPresence() && ((UTF8String) value).numBytes() == 0 ? unset : converted(value);
   }
 
   private Object converted(Object value) {
-    return decimal == null ? name((Integer) value) : number((String) value);
+    if (decimal != null) {
+      return number(value.toString());
+    }
+    return type == FieldDescriptor.Type.ENUM ? name((Integer) value) : value;
   }
 
-  private BigDecimal number(String text) {
+  private Decimal number(String text) {
     try {
-      return decimal.read(text);
+      return Decimal.apply(decimal.read(text), decimal.precision(), decimal.scale());
     } catch (IllegalArgumentException e) {
       throw new UndecodableException(
           "%s is not a %s: %s".formatted(field.getFullName(), decimal, FieldText.shown(text)));
@@ -126,12 +151,12 @@ final class FieldReader {
 
   private Object zero() {
     return switch (type) {
-      case STRING -> decimal == null ? "" : null;
+      case STRING -> decimal == null ? UTF8String.EMPTY_UTF8 : null;
       case BYTES -> new byte[0];
       case ENUM -> name(0);
       case BOOL -> false;
       case INT64, SINT64, SFIXED64, UINT32, FIXED32 -> 0L;
-      case UINT64, FIXED64 -> BigDecimal.ZERO;
+      case UINT64, FIXED64 -> unsigned(0);
       case INT32, SINT32, SFIXED32 -> 0;
       case DOUBLE -> 0.0;
       case FLOAT -> 0.0f;
@@ -139,17 +164,24 @@ final class FieldReader {
     };
   }
 
-  private String name(int number) {
-    EnumDescriptor values = field.getEnumType();
-    EnumValueDescriptor value = values.findValueByNumber(number);
-    if (value == null) {
-      throw new UndecodableException(
-          "%s: %s has no value %d".formatted(field.getFullName(), values.getFullName(), number));
-    }
-    return value.getName();
+  private static Map<Integer, UTF8String> names(EnumDescriptor type) {
+    return type.getValues().stream()
+        .collect(
+            Collectors.toMap(
+                EnumValueDescriptor::getNumber, each -> UTF8String.fromString(each.getName()), (first, alias) -> first));
   }
 
-  private static BigDecimal unsigned(long value) {
-    return value >= 0 ? BigDecimal.valueOf(value) : new BigDecimal(Long.toUnsignedString(value));
+  private UTF8String name(int number) {
+    UTF8String name = names.get(number);
+    if (name == null) {
+      throw new UndecodableException(
+          "%s: %s has no value %d".formatted(field.getFullName(), field.getEnumType().getFullName(), number));
+    }
+    return name;
+  }
+
+  private static Decimal unsigned(long value) {
+    BigDecimal number = value >= 0 ? BigDecimal.valueOf(value) : new BigDecimal(Long.toUnsignedString(value));
+    return Decimal.apply(number, UNSIGNED_DIGITS, 0);
   }
 }

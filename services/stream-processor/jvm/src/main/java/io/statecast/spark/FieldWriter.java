@@ -3,20 +3,24 @@ package io.statecast.spark;
 import com.google.protobuf.CodedOutputStream;
 import com.google.protobuf.Descriptors.EnumValueDescriptor;
 import com.google.protobuf.Descriptors.FieldDescriptor;
-import com.google.protobuf.WireFormat;
-import java.io.IOException;
-import java.math.BigDecimal;
-import java.sql.Timestamp;
-import java.time.Instant;
-import java.util.List;
-import org.apache.spark.sql.Row;
+import java.util.Map;
+import java.util.stream.Collectors;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.SpecializedGetters;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /** How one field is written: what is worth knowing of its descriptor, asked for once. */
 final class FieldWriter {
+  private static final int UNSIGNED_DIGITS = 20;
+
   private final FieldDescriptor field;
   private final FieldDescriptor.Type type;
   /** Null of a field whose texts are no decimals. */
   private final DecimalText decimal;
+  /** The numbers of an enum's values by their names; empty of another field. */
+  private final Map<UTF8String, Integer> numbers;
+  private final boolean isTimestamp;
   /** Of the field in its row. */
   private final int index;
   private final int number;
@@ -30,6 +34,8 @@ final class FieldWriter {
     this.field = field;
     this.type = field.getType();
     this.decimal = DecimalText.of(field);
+    this.numbers = type == FieldDescriptor.Type.ENUM ? numbers(field) : Map.of();
+    this.isTimestamp = type == FieldDescriptor.Type.MESSAGE && MessageReader.isTimestamp(field.getMessageType());
     this.index = field.getIndex();
     this.number = field.getNumber();
     this.wireType = field.getLiteType().getWireType();
@@ -39,102 +45,126 @@ final class FieldWriter {
   }
 
   /** Writes what the row holds of the field: nothing for a null, nor for a zero that says no more than that. */
-  void write(Row row, CodedOutputStream out) throws IOException {
+  void write(InternalRow row, MessageBytes out) {
     if (row.isNullAt(index)) {
       return;
     }
     if (isRepeated) {
-      writeAll(row.getList(index), out);
+      writeAll(row.getArray(index), out);
+    } else if (isTimestamp && !MessageReader.isValid(Math.floorDiv(row.getLong(index), 1_000_000L))) {
+      return; // No Timestamp can be so far away: it is unset, as all that an expression cannot compute.
+    } else if (hasPresence || !isZero(row)) {
+      writeField(row, index, out);
+    }
+  }
+
+  private void writeAll(ArrayData values, MessageBytes out) {
+    int count = values.numElements();
+    if (!isPacked) {
+      for (int i = 0; i < count; i++) {
+        writeField(values, i, out);
+      }
+    } else if (count > 0) {
+      int begin = out.begin(number);
+      for (int i = 0; i < count; i++) {
+        writeValue(values, i, out);
+      }
+      out.end(begin);
+    }
+  }
+
+  private void writeField(SpecializedGetters values, int at, MessageBytes out) {
+    if (type == FieldDescriptor.Type.MESSAGE) {
+      int begin = out.begin(number);
+      writeMessage(values, at, out);
+      out.end(begin);
+    } else {
+      out.tag(number, wireType);
+      writeValue(values, at, out);
+    }
+  }
+
+  private void writeValue(SpecializedGetters values, int at, MessageBytes out) {
+    switch (type) {
+      case STRING -> out.text(text(values, at));
+      case BYTES -> out.bytes(values.getBinary(at));
+      case ENUM -> out.varint(numberOf(values.getUTF8String(at)));
+      case BOOL -> out.varint(values.getBoolean(at) ? 1 : 0);
+      case INT64 -> out.varint(values.getLong(at));
+      case UINT32 -> out.varint(values.getLong(at) & 0xffff_ffffL);
+      case SINT64 -> out.varint(CodedOutputStream.encodeZigZag64(values.getLong(at)));
+      case SFIXED64 -> out.fixed64(values.getLong(at));
+      case UINT64 -> out.varint(unsigned(values, at));
+      case FIXED64 -> out.fixed64(unsigned(values, at));
+      case INT32 -> out.varint(values.getInt(at));
+      case SINT32 -> out.varint(Integer.toUnsignedLong(CodedOutputStream.encodeZigZag32(values.getInt(at))));
+      case SFIXED32 -> out.fixed32(values.getInt(at));
+      case FIXED32 -> out.fixed32((int) values.getLong(at));
+      case DOUBLE -> out.fixed64(Double.doubleToRawLongBits(values.getDouble(at)));
+      case FLOAT -> out.fixed32(Float.floatToRawIntBits(values.getFloat(at)));
+      case MESSAGE, GROUP -> throw new IllegalArgumentException(field.getFullName() + " is a group");
+    }
+  }
+
+  private void writeMessage(SpecializedGetters values, int at, MessageBytes out) {
+    if (!isTimestamp) {
+      MessageWriter writer = messageWriter();
+      writer.write(values.getStruct(at, writer.size()), out);
       return;
     }
-    Object value = row.get(index);
-    if (value instanceof Instant time && !MessageReader.isValid(time)) {
-      return; // No Timestamp can be so far away: it is unset, as all that an expression cannot compute.
+    long microseconds = values.getLong(at);
+    long seconds = Math.floorDiv(microseconds, 1_000_000L);
+    long nanos = Math.floorMod(microseconds, 1_000_000L) * 1_000;
+    if (seconds != 0) {
+      out.tag(1, 0);
+      out.varint(seconds);
     }
-    if (hasPresence || !isZero(value)) {
-      out.writeTag(number, wireType);
-      writeValue(value, out);
-    }
-  }
-
-  private void writeAll(List<?> values, CodedOutputStream out) throws IOException {
-    if (!isPacked) {
-      for (Object value : values) {
-        out.writeTag(number, wireType);
-        writeValue(value, out);
-      }
-    } else if (!values.isEmpty()) {
-      out.writeTag(number, WireFormat.WIRETYPE_LENGTH_DELIMITED);
-      out.writeByteArrayNoTag(
-          MessageWriter.bytes(
-              packed -> {
-                for (Object value : values) {
-                  writeValue(value, packed);
-                }
-              }));
+    if (nanos != 0) {
+      out.tag(2, 0);
+      out.varint(nanos);
     }
   }
 
-  private void writeValue(Object value, CodedOutputStream out) throws IOException {
-    switch (type) {
-      case STRING -> out.writeStringNoTag(decimal == null ? (String) value : decimal.write((BigDecimal) value));
-      case BYTES -> out.writeByteArrayNoTag((byte[]) value);
-      case ENUM -> out.writeEnumNoTag(numberOf((String) value));
-      case BOOL -> out.writeBoolNoTag((Boolean) value);
-      case INT64 -> out.writeInt64NoTag((Long) value);
-      case SINT64 -> out.writeSInt64NoTag((Long) value);
-      case SFIXED64 -> out.writeSFixed64NoTag((Long) value);
-      case UINT64 -> out.writeUInt64NoTag(((BigDecimal) value).longValue());
-      case FIXED64 -> out.writeFixed64NoTag(((BigDecimal) value).longValue());
-      case INT32 -> out.writeInt32NoTag((Integer) value);
-      case SINT32 -> out.writeSInt32NoTag((Integer) value);
-      case SFIXED32 -> out.writeSFixed32NoTag((Integer) value);
-      case UINT32 -> out.writeUInt32NoTag(((Long) value).intValue());
-      case FIXED32 -> out.writeFixed32NoTag(((Long) value).intValue());
-      case DOUBLE -> out.writeDoubleNoTag((Double) value);
-      case FLOAT -> out.writeFloatNoTag((Float) value);
-      case MESSAGE -> out.writeByteArrayNoTag(message(value));
-      case GROUP -> throw new IllegalArgumentException(field.getFullName() + " is a group");
-    }
-  }
-
-  private boolean isZero(Object value) {
+  /** Whether the row's value, which is not null, is what an unset field stands for. */
+  private boolean isZero(InternalRow row) {
     return switch (type) {
-      case STRING -> decimal == null && ((String) value).isEmpty();
-      case BYTES -> ((byte[]) value).length == 0;
-      case ENUM -> numberOf((String) value) == 0;
-      case BOOL -> !(Boolean) value;
-      // Of the two zeros of a floating point number only the positive one is what an unset field stands for.
-      case DOUBLE -> value.equals(0.0);
-      case FLOAT -> value.equals(0.0f);
-      case UINT64, FIXED64 -> ((BigDecimal) value).signum() == 0;
-      default -> ((Number) value).longValue() == 0;
+      case STRING -> decimal == null && row.getUTF8String(index).numBytes() == 0;
+      case BYTES -> row.getBinary(index).length == 0;
+      case ENUM -> numberOf(row.getUTF8String(index)) == 0;
+      case BOOL -> !row.getBoolean(index);
+      // Of the two zeros of a floating point number only the positive one is.
+      case DOUBLE -> Double.doubleToRawLongBits(row.getDouble(index)) == 0;
+      case FLOAT -> Float.floatToRawIntBits(row.getFloat(index)) == 0;
+      case UINT64, FIXED64 -> unsigned(row, index) == 0;
+      case INT32, SINT32, SFIXED32 -> row.getInt(index) == 0;
+      default -> row.getLong(index) == 0;
     };
   }
 
-  private int numberOf(String name) {
-    EnumValueDescriptor value = field.getEnumType().findValueByName(name);
-    if (value == null) {
-      throw new IllegalArgumentException("%s has no value %s".formatted(field.getEnumType().getFullName(), name));
+  private UTF8String text(SpecializedGetters values, int at) {
+    if (decimal == null) {
+      return values.getUTF8String(at);
     }
-    return value.getNumber();
+    return UTF8String.fromString(
+        decimal.write(values.getDecimal(at, decimal.precision(), decimal.scale()).toJavaBigDecimal()));
   }
 
-  private byte[] message(Object value) {
-    if (value instanceof Row row) {
-      return messageWriter().write(row);
+  private static long unsigned(SpecializedGetters values, int at) {
+    return values.getDecimal(at, UNSIGNED_DIGITS, 0).toJavaBigDecimal().longValue();
+  }
+
+  private static Map<UTF8String, Integer> numbers(FieldDescriptor field) {
+    return field.getEnumType().getValues().stream()
+        .collect(
+            Collectors.toMap(each -> UTF8String.fromString(each.getName()), EnumValueDescriptor::getNumber));
+  }
+
+  private int numberOf(UTF8String name) {
+    Integer number = numbers.get(name);
+    if (number == null) {
+      throw new IllegalArgumentException("%s has no value %s".formatted(field.getEnumType().getFullName(), name));
     }
-    // Spark gives an Instant or a java.sql.Timestamp, as spark.sql.datetime.java8API.enabled says.
-    Instant instant = value instanceof Timestamp timestamp ? timestamp.toInstant() : (Instant) value;
-    return MessageWriter.bytes(
-        out -> {
-          if (instant.getEpochSecond() != 0) {
-            out.writeInt64(1, instant.getEpochSecond());
-          }
-          if (instant.getNano() != 0) {
-            out.writeInt32(2, instant.getNano());
-          }
-        });
+    return number;
   }
 
   /** Looked up late: types may refer to each other. */

@@ -1,11 +1,12 @@
 package io.statecast.spark;
 
+import java.io.Serializable;
 import java.util.HashMap;
-import org.apache.spark.sql.Row;
-import org.apache.spark.sql.api.java.UDF2;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /** `lookup(key, descriptors) → row`: what a {@link GlobalTables global table} holds under a key; null when nothing. */
-public final class Lookup implements UDF2<String, byte[], Row> {
+public final class Lookup implements Serializable {
   private static final long serialVersionUID = 1L;
 
   private final HashMap<String, String> kafka;
@@ -19,9 +20,9 @@ public final class Lookup implements UDF2<String, byte[], Row> {
     this.message = message;
   }
 
-  @Override
-  public Row call(String key, byte[] descriptors) throws InterruptedException {
-    return key == null ? null : followed(descriptors).get(key);
+  /** Called by Spark's generated code. */
+  public InternalRow call(UTF8String key, byte[] descriptors) throws InterruptedException {
+    return followed(descriptors).get(key.toString());
   }
 
   private TableFollower followed(byte[] descriptors) {

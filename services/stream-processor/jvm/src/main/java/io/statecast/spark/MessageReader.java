@@ -6,23 +6,22 @@ import com.google.protobuf.Descriptors.FieldDescriptor;
 import com.google.protobuf.InvalidProtocolBufferException;
 import com.google.protobuf.WireFormat;
 import java.io.IOException;
-import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import org.apache.spark.sql.Row;
-import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 
 /**
- * Reads the bytes of one type of message straight into rows, by the rules of Protobuf's own parser.
+ * Reads the bytes of one type of message straight into Spark's internal rows, by the rules of Protobuf's own parser.
  *
  * <p>A row has the message's fields in the order of their declaration. Types are those of spark-protobuf: an enum is its
- * value's name, a Timestamp an Instant (microseconds), a message a row, a repeated field a list, an unset field with
- * presence null. A text that is a decimal is a number, and null when it is unset. Fields that the type does not know are
- * passed over.
+ * value's name, a Timestamp one in microseconds, a message a row, a repeated field an array, an unset field with presence
+ * null. A text that is a decimal is a number, and null when it is unset. Fields that the type does not know are passed
+ * over.
  */
 final class MessageReader {
   private static final Map<Descriptor, MessageReader> KNOWN = new ConcurrentHashMap<>();
@@ -53,9 +52,9 @@ final class MessageReader {
     return known == null ? KNOWN.computeIfAbsent(type, MessageReader::new) : known;
   }
 
-  /** Whether a Timestamp can hold the time. */
-  static boolean isValid(Instant time) {
-    return time.getEpochSecond() >= FIRST_SECOND && time.getEpochSecond() <= LAST_SECOND;
+  /** Whether a Timestamp can hold the second, counted since 1970. */
+  static boolean isValid(long second) {
+    return second >= FIRST_SECOND && second <= LAST_SECOND;
   }
 
   static boolean isTimestamp(Descriptor type) {
@@ -69,7 +68,7 @@ final class MessageReader {
    * @throws UndecodableException if they hold what a row cannot: an enum number without a name, a Timestamp out of its
    *     range, more values than {@link ReadBudget} allows
    */
-  Row read(byte[] value) throws InvalidProtocolBufferException {
+  InternalRow read(byte[] value) throws InvalidProtocolBufferException {
     try {
       Object[] values = new Object[fields.length];
       merge(values, CodedInputStream.newInstance(value), new ReadBudget());
@@ -137,25 +136,25 @@ final class MessageReader {
     }
   }
 
-  private Row finish(Object[] values) {
+  private InternalRow finish(Object[] values) {
     for (FieldReader field : fields) {
       Object value = values[field.index];
       values[field.index] = value == null ? field.unset() : field.finish(value);
     }
-    return RowFactory.create(values);
+    return new GenericInternalRow(values);
   }
 
   /** What a row holds of a message of this type, which was read as `values` for the field. */
   Object finish(FieldDescriptor field, Object[] values) {
-    return isTimestamp ? instant(field, values) : finish(values);
+    return isTimestamp ? microseconds(field, values) : finish(values);
   }
 
-  private static Instant instant(FieldDescriptor field, Object[] timestamp) {
+  private static long microseconds(FieldDescriptor field, Object[] timestamp) {
     long seconds = timestamp[0] == null ? 0 : (Long) timestamp[0];
     int nanos = timestamp[1] == null ? 0 : (Integer) timestamp[1];
-    if (seconds < FIRST_SECOND || seconds > LAST_SECOND || nanos < 0 || nanos > 999_999_999) {
+    if (!isValid(seconds) || nanos < 0 || nanos > 999_999_999) {
       throw new UndecodableException("%s: %d s %d ns is no valid Timestamp".formatted(field.getFullName(), seconds, nanos));
     }
-    return Instant.ofEpochSecond(seconds, nanos);
+    return seconds * 1_000_000 + nanos / 1_000;
   }
 }

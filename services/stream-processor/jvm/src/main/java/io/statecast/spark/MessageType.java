@@ -2,6 +2,7 @@ package io.statecast.spark;
 
 import com.google.protobuf.Descriptors.Descriptor;
 import java.io.Serializable;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * The message that a function was last called with, so that a row costs two pointer comparisons and no look-up.
@@ -15,14 +16,14 @@ final class MessageType implements Serializable {
   private transient volatile Resolved last;
 
   /** The descriptor of `message`; see {@link DescriptorCache#find}. */
-  Descriptor resolve(String message, byte[] descriptors) {
+  Descriptor resolve(UTF8String message, byte[] descriptors) {
     Resolved known = last;
     if (known == null || known.descriptors != descriptors || !known.message.equals(message)) {
-      known = new Resolved(message, descriptors, DescriptorCache.find(descriptors, message));
+      known = new Resolved(message, descriptors, DescriptorCache.find(descriptors, message.toString()));
       last = known;
     }
     return known.type;
   }
 
-  private record Resolved(String message, byte[] descriptors, Descriptor type) {}
+  private record Resolved(UTF8String message, byte[] descriptors, Descriptor type) {}
 }

@@ -13,7 +13,7 @@ import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.errors.WakeupException;
-import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -56,7 +56,7 @@ final class TableFollower implements Runnable, AutoCloseable {
    *
    * @throws IllegalStateException if that takes more than a minute, or if the topic cannot be followed
    */
-  Row get(String key) throws InterruptedException {
+  InternalRow get(String key) throws InterruptedException {
     if (!read.await(FIRST_READ.toMillis(), TimeUnit.MILLISECONDS)) {
       throw new IllegalStateException("the table %s was not read within %s; is Kafka there?".formatted(topic, FIRST_READ));
     }

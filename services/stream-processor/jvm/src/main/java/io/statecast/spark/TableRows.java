@@ -9,7 +9,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.header.Header;
-import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -34,7 +34,7 @@ final class TableRows {
   }
 
   /** The row that the key has; null when it has none. */
-  Row get(String key) {
+  InternalRow get(String key) {
     Version version = versions.get(key);
     return version == null ? null : version.row();
   }
@@ -57,12 +57,12 @@ final class TableRows {
 
   private Version version(ConsumerRecord<byte[], byte[]> record) throws InvalidProtocolBufferException {
     DynamicMessage read = DynamicMessage.parseFrom(state, record.value() == null ? tombstone(record) : record.value());
-    Row row = record.value() == null ? null : row((ByteString) read.getField(state.findFieldByName("payload")));
+    InternalRow row = record.value() == null ? null : row((ByteString) read.getField(state.findFieldByName("payload")));
     long epoch = (Long) read.getField(state.findFieldByName("epoch"));
     return new Version(epoch, (Long) read.getField(state.findFieldByName("sequence")), row);
   }
 
-  private Row row(ByteString payload) throws InvalidProtocolBufferException {
+  private InternalRow row(ByteString payload) throws InvalidProtocolBufferException {
     return MessageReader.of(message).read(payload.toByteArray());
   }
 
@@ -74,7 +74,7 @@ final class TableRows {
     return header.value();
   }
 
-  private record Version(long epoch, long sequence, Row row) {
+  private record Version(long epoch, long sequence, InternalRow row) {
     boolean isAfter(Version other) {
       return epoch > other.epoch || (epoch == other.epoch && sequence > other.sequence);
     }

@@ -2,11 +2,9 @@ package io.statecast.spark;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertNull;
 
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.api.Test;
 
 class KafkaPartitionTest {
   private final KafkaPartition partition = new KafkaPartition();
@@ -17,10 +15,5 @@ class KafkaPartitionTest {
   void itIsThatOfKafkasOwnProducer(String key, int murmur2) {
     assertEquals((murmur2 & 0x7fffffff) % 4, partition.call(key.getBytes(UTF_8), 4));
     assertEquals((murmur2 & 0x7fffffff) % 7, partition.call(key.getBytes(UTF_8), 7));
-  }
-
-  @Test
-  void aNullKeyHasNone() {
-    assertNull(partition.call(null, 4));
   }
 }

@@ -25,8 +25,8 @@ import java.util.List;
 import java.util.Random;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.junit.jupiter.api.Test;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** Whatever a row holds, its bytes are those that Protobuf's own builder makes of it, and they read as the same row. */
 class MessageWriterTest {
@@ -93,7 +93,7 @@ class MessageWriterTest {
       for (int count = isKinds && depth == 0 ? 0 : random.nextInt(4); count > 0; count--) {
         values.add(value(random, field, depth));
       }
-      return CollectionConverters.asScala(values).toSeq();
+      return values;
     }
     boolean isNull = field.hasPresence() && (random.nextBoolean() || isKinds && depth == 0);
     return isNull ? null : value(random, field, depth);
@@ -129,25 +129,12 @@ class MessageWriterTest {
     for (int i = 0; i < 3_000; i++) {
       Row row = row(random, 2);
 
-      byte[] written = MessageWriter.of(KINDS).write(row);
+      byte[] written = MessageWriter.of(KINDS).write((InternalRow) TestRows.internal(row));
 
       assertArrayEquals(OracleMessages.convert(row, KINDS).toByteArray(), written);
-      byte[] again = OracleMessages.convert(scala(MessageReader.of(KINDS).read(written)), KINDS).toByteArray();
+      byte[] again = OracleMessages.convert(TestRows.external(MessageReader.of(KINDS).read(written), KINDS), KINDS).toByteArray();
       assertArrayEquals(again, written);
     }
-  }
-
-  /** A row that was read, as Spark would hand it on: its lists are Scala's. */
-  private static Row scala(Row row) {
-    Object[] values = new Object[row.size()];
-    for (int i = 0; i < values.length; i++) {
-      Object value = row.get(i);
-      if (value instanceof List<?> list) {
-        value = CollectionConverters.asScala(list.stream().map(each -> each instanceof Row inner ? scala(inner) : each).toList()).toSeq();
-      }
-      values[i] = value instanceof Row inner ? scala(inner) : value;
-    }
-    return RowFactory.create(values);
   }
 
   @Test
@@ -156,7 +143,7 @@ class MessageWriterTest {
     values[KINDS.findFieldByName("one_TYPE_ENUM").getIndex()] = "BLUE";
 
     IllegalArgumentException refused =
-        assertThrows(IllegalArgumentException.class, () -> MessageWriter.of(KINDS).write(RowFactory.create(values)));
+        assertThrows(IllegalArgumentException.class, () -> MessageWriter.of(KINDS).write(TestRows.row(values)));
 
     assertEquals("kinds.Color has no value BLUE", refused.getMessage());
   }

@@ -7,7 +7,6 @@ import com.google.protobuf.Descriptors.FieldDescriptor;
 import com.google.protobuf.DynamicMessage;
 import com.google.protobuf.Message;
 import java.math.BigDecimal;
-import java.sql.Timestamp;
 import java.time.Instant;
 import java.util.List;
 import org.apache.spark.sql.Row;
@@ -41,7 +40,7 @@ final class OracleMessages {
       message.setField(field, value(field, row.get(i)));
       return;
     }
-    for (Object element : row.getList(i)) {
+    for (Object element : (List<?>) row.get(i)) {
       message.addRepeatedField(field, value(field, element));
     }
   }
@@ -61,7 +60,7 @@ final class OracleMessages {
   }
 
   private static Message message(Descriptor type, Object value) {
-    return MessageReader.isTimestamp(type) ? timestamp(type, value) : convert((Row) value, type);
+    return MessageReader.isTimestamp(type) ? timestamp(type, (Instant) value) : convert((Row) value, type);
   }
 
   private static EnumValueDescriptor named(FieldDescriptor field, String name) {
@@ -72,9 +71,7 @@ final class OracleMessages {
     return value;
   }
 
-  /** Spark gives an Instant or a java.sql.Timestamp, as spark.sql.datetime.java8API.enabled says. */
-  private static DynamicMessage timestamp(Descriptor type, Object value) {
-    Instant instant = value instanceof Timestamp timestamp ? timestamp.toInstant() : (Instant) value;
+  private static DynamicMessage timestamp(Descriptor type, Instant instant) {
     return DynamicMessage.newBuilder(type)
         .setField(type.getFields().get(0), instant.getEpochSecond())
         .setField(type.getFields().get(1), instant.getNano())

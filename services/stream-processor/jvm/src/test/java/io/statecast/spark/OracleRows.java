@@ -110,6 +110,6 @@ final class OracleRows {
     if (seconds < FIRST_SECOND || seconds > LAST_SECOND || nanos < 0 || nanos > 999_999_999) {
       throw new UndecodableException("%s: %d s %d ns is no valid Timestamp".formatted(field.getFullName(), seconds, nanos));
     }
-    return Instant.ofEpochSecond(seconds, nanos);
+    return Instant.ofEpochSecond(seconds, nanos / 1_000 * 1_000);
   }
 }

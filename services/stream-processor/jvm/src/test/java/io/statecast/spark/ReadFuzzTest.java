@@ -1,7 +1,5 @@
 package io.statecast.spark;
 
-import static io.statecast.spark.TestMessages.CHANGE;
-import static io.statecast.spark.TestMessages.DESCRIPTORS;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
@@ -22,12 +20,10 @@ class ReadFuzzTest {
   private static final byte AFTER = (4 << 3) | 2;
   private static final byte LINES = (8 << 3) | 2;
 
-  private final DecodeChange decodeChange = new DecodeChange();
-
   private String outcome(byte[] value) {
     Row row = TestMessages.read(value);
     assertTrue(row.isNullAt(0) != row.isNullAt(1));
-    Row change = decodeChange.call(value, CHANGE, DESCRIPTORS);
+    Row change = TestMessages.decode(value);
     assertTrue(change.isNullAt(0) != change.isNullAt(2));
     assertTrue(!change.isNullAt(0) || change.isNullAt(1));
     String problem = row.getString(1);

@@ -10,7 +10,6 @@ import java.util.Random;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.junit.jupiter.api.Test;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** Whatever texts Debezium's JSON has for a row, they give a row or a reason; the reason goes into a header, so it is short. */
 class RowFromTextsFuzzTest {
@@ -33,7 +32,6 @@ class RowFromTextsFuzzTest {
   private static final List<String> SCALES = List.of("2", "-2", "0", "2147483647", "99999999999", "x", "");
 
   private final Random random = new Random(1);
-  private final RowFromTexts rowFromTexts = new RowFromTexts();
 
   private <T> T any(List<T> values) {
     return values.get(random.nextInt(values.size()));
@@ -65,7 +63,7 @@ class RowFromTextsFuzzTest {
       Row declared = RowFactory.create(SCALARS.get(changed), any(TYPES), random.nextBoolean() ? any(SCALES) : null);
       List<Row> types = random.nextBoolean() ? List.of(declared) : List.of();
 
-      Row result = rowFromTexts.call(RowFactory.create(texts), CollectionConverters.asScala(types).toSeq(), ALL, DESCRIPTORS);
+      Row result = TestMessages.fromTexts(texts, types);
 
       assertTrue(result.isNullAt(0) != result.isNullAt(2));
       assertEquals(result.isNullAt(0), result.isNullAt(1));

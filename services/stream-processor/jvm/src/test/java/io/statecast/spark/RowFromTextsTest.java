@@ -10,26 +10,22 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.google.protobuf.DynamicMessage;
 import java.math.BigDecimal;
 import java.time.Instant;
-import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import scala.collection.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 class RowFromTextsTest {
   private static final List<String> FIELDS =
       List.of("text", "number", "unsigned", "huge", "raw", "color", "at", "lines", "maybe", "price", "maybe_price", "many_price");
 
-  private final RowFromTexts rowFromTexts = new RowFromTexts();
-
   private Row read(String field, Object text, Row... declared) {
     Object[] texts = new Object[FIELDS.size()];
     texts[FIELDS.indexOf(field)] = text;
-    return rowFromTexts.call(RowFactory.create(texts), declared.length == 0 ? null : scala(declared), ALL, DESCRIPTORS);
+    return TestMessages.fromTexts(texts, List.of(declared));
   }
 
   private Object value(String field, Object text, Row... declared) {
@@ -43,12 +39,6 @@ class RowFromTextsTest {
     assertTrue(result.isNullAt(0));
     assertTrue(result.isNullAt(1));
     return result.getString(2);
-  }
-
-  @SafeVarargs
-  private static <T> Seq<T> scala(T... elements) {
-    List<T> list = new ArrayList<>(java.util.Arrays.asList(elements));
-    return CollectionConverters.asScala(list).toSeq();
   }
 
   private static Row declared(String field, String name, String scale) {
@@ -73,11 +63,6 @@ class RowFromTextsTest {
     assertArrayEquals(new byte[0], (byte[]) read("text", null).get(1));
     assertNull(value("maybe", null));
     assertEquals(List.of(), value("lines", null));
-  }
-
-  @Test
-  void noRowIsNoRow() {
-    assertNull(rowFromTexts.call(null, null, ALL, DESCRIPTORS));
   }
 
   @ParameterizedTest
@@ -128,7 +113,7 @@ class RowFromTextsTest {
     Row schema = declared("price", "org.apache.kafka.connect.data.Decimal", "2");
 
     assertEquals(new BigDecimal("123.45"), value("price", "MDk=", schema));
-    assertEquals(List.of(new BigDecimal("123.45")), value("many_price", scala("MDk="), declared("many_price", "org.apache.kafka.connect.data.Decimal", "2")));
+    assertEquals(List.of(new BigDecimal("123.45")), value("many_price", List.of("MDk="), declared("many_price", "org.apache.kafka.connect.data.Decimal", "2")));
     assertEquals(new BigDecimal("100.00"), value("price", "{\"value\": \"JxA=\", \"scale\": 2}"));
     assertNull(value("price", null));
     assertNull(value("maybe_price", null));
@@ -283,9 +268,9 @@ class RowFromTextsTest {
 
   @Test
   void anElementThatDoesNotFitIsNamedByItsPath() {
-    assertEquals(List.of(RowFactory.create("a")).toString(), value("lines", scala(RowFactory.create("a"))).toString());
+    assertEquals(List.of(RowFactory.create("a")).toString(), value("lines", List.of(RowFactory.create("a"))).toString());
     String expected = "lines has an element that is NULL: only a field of type string can take the array, as JSON";
-    assertEquals(expected, problem("lines", scala((Row) null)));
+    assertEquals(expected, problem("lines", Collections.singletonList(null)));
   }
 
   @Test

@@ -18,7 +18,6 @@ import org.apache.kafka.clients.consumer.OffsetResetStrategy;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.TimeoutException;
-import org.apache.spark.sql.RowFactory;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -83,7 +82,7 @@ class TableFollowerTest {
     broker.schedulePollTask(() -> broker.addRecord(row(1, "a", 1, 2, "two")));
     thread.start();
 
-    assertEquals(RowFactory.create("two"), read("a"));
+    assertEquals(TestRows.row("two"), read("a"));
   }
 
   @Test
@@ -93,7 +92,7 @@ class TableFollowerTest {
 
     broker.schedulePollTask(() -> broker.addRecord(row(0, "a", 1, 1, "one")));
 
-    await(() -> RowFactory.create("one").equals(read("a")));
+    await(() -> TestRows.row("one").equals(read("a")));
   }
 
   @Test
@@ -107,7 +106,7 @@ class TableFollowerTest {
     now.updateAndGet(instant -> instant.plusSeconds(30));
 
     await(() -> follower.ageMillis() >= 30_000);
-    assertEquals(RowFactory.create("one"), read("a"));
+    assertEquals(TestRows.row("one"), read("a"));
 
     broker.away = false;
 

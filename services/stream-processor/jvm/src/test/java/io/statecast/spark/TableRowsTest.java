@@ -6,14 +6,13 @@ import static io.statecast.spark.TestTable.value;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 
-import org.apache.spark.sql.RowFactory;
 import org.junit.jupiter.api.Test;
 
 class TableRowsTest {
   private final TableRows rows = new TableRows(TestTable.SHOP, TestTable.DESCRIPTORS);
 
   private void assertName(String name) {
-    assertEquals(RowFactory.create(name), rows.get("a"));
+    assertEquals(TestRows.row(name), rows.get("a"));
   }
 
   @Test

@@ -21,7 +21,9 @@ import java.util.List;
 import java.util.Locale;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
-import scala.jdk.javaapi.CollectionConverters;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /** A message with every kind of field, as the descriptor set that Python would hand over. */
 final class TestMessages {
@@ -37,10 +39,28 @@ final class TestMessages {
     List<Row> lines = List.of(RowFactory.create("item-1"), RowFactory.create("item-2"));
     Object[] values = {
       "text", -7L, 4_294_967_295L, new BigDecimal("18446744073709551615"), new byte[] {0, 1}, "RED", Instant.EPOCH,
-      CollectionConverters.asScala(lines).toSeq(), 1, new BigDecimal("12.50"), new BigDecimal("-0.05"),
-      CollectionConverters.asScala(List.of(new BigDecimal("9999999999.99"), new BigDecimal("0.00"))).toSeq()
+      lines, 1, new BigDecimal("12.50"), new BigDecimal("-0.05"),
+      List.of(new BigDecimal("9999999999.99"), new BigDecimal("0.00"))
     };
-    return new Encode().call(RowFactory.create(values), ALL, DESCRIPTORS);
+    return encode(values);
+  }
+
+  /** The bytes of a test.All with these values. */
+  static byte[] encode(Object... values) {
+    return new Encode().call(TestRows.row(values), UTF8String.fromString(ALL), DESCRIPTORS);
+  }
+
+  /** What decoding a test.Change comes to: struct(row, payload, problem). */
+  static Row decode(byte[] value) {
+    InternalRow decoded = new DecodeChange().call(value, UTF8String.fromString(CHANGE), DESCRIPTORS);
+    return TestRows.decoded(decoded, DescriptorCache.find(DESCRIPTORS, CHANGE));
+  }
+
+  /** What a test.All of these texts comes to: struct(row, payload, problem). */
+  static Row fromTexts(Object[] texts, List<Row> declared) {
+    ArrayData types = (ArrayData) TestRows.internal(declared);
+    return TestRows.decoded(
+        new RowFromTexts().call(TestRows.row(texts), types, UTF8String.fromString(ALL), DESCRIPTORS), all());
   }
 
   static Descriptor all() {
@@ -50,7 +70,7 @@ final class TestMessages {
   /** What reading a test.All comes to: struct(row, problem), one of them null. */
   static Row read(byte[] value) {
     try {
-      return RowFactory.create(MessageReader.of(all()).read(value), null);
+      return RowFactory.create(TestRows.external(MessageReader.of(all()).read(value), all()), null);
     } catch (InvalidProtocolBufferException | UndecodableException e) {
       return RowFactory.create(null, e.getMessage());
     }
