@@ -1,5 +1,7 @@
 package io.statecast.spark;
 
+import org.apache.spark.unsafe.types.UTF8String;
+
 /**
  * Keys of records that are set aside: such a line passes an operator of the state as it is, and leaves nothing there. No
  * row has one: they begin with a NUL, and say where the record stands, so that letters spread over the partitions.
@@ -9,8 +11,13 @@ final class LetterKeys {
   static final String COLUMN = "letter";
 
   private static final String MARK = "\0letter/";
+  private static final UTF8String MARKED = UTF8String.fromString(MARK);
 
   private LetterKeys() {}
+
+  static boolean isOne(UTF8String key) {
+    return key.startsWith(MARKED);
+  }
 
   static boolean isOne(String key) {
     return key.startsWith(MARK);

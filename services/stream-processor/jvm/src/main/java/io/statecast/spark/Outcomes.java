@@ -2,6 +2,8 @@ package io.statecast.spark;
 
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.types.StructType;
 
 /** Counts how the changes of a key that came together have ended; each counts once. */
@@ -55,6 +57,10 @@ final class Outcomes {
     Object[] values = RowValues.of(line, 0);
     values[values.length - 1] = row();
     return RowFactory.create(values);
+  }
+
+  InternalRow internal() {
+    return new GenericInternalRow(new Object[] {counts[0], counts[1], counts[2], counts[3], counts[4]});
   }
 
   Row row() {

@@ -1,17 +1,20 @@
 package io.statecast.spark;
 
+import org.apache.spark.unsafe.types.UTF8String;
+
 /**
  * Keys that lead to each partition of the state, for a line that all of them must get. No row has one: they begin with a
  * NUL, and say which partition of how many they are for.
  */
 final class PartitionKeys {
   private static final String MARK = "\0";
+  private static final UTF8String MARKED = UTF8String.fromString(MARK);
   private static final String BETWEEN = "/";
 
   private PartitionKeys() {}
 
-  static boolean isOne(String key) {
-    return key.startsWith(MARK);
+  static boolean isOne(UTF8String key) {
+    return key.startsWith(MARKED);
   }
 
   /** A key for each of so many partitions, in their order. */

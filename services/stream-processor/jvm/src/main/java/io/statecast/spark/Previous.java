@@ -2,10 +2,7 @@ package io.statecast.spark;
 
 import java.time.Duration;
 import org.apache.spark.sql.Dataset;
-import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
-import org.apache.spark.sql.streaming.OutputMode;
-import org.apache.spark.sql.streaming.TimeMode;
 import org.apache.spark.sql.types.StructType;
 
 /** Remembers what each row stood for, and hands it to the row's next change; the door for Python. */
@@ -39,16 +36,8 @@ public final class Previous {
    */
   public static Dataset<Row> apply(Dataset<Row> changes, long forgetSeconds, boolean everyChange) {
     StructType input = changes.schema();
-    StructType output =
-        input
-            .add("previous", input.apply("current").dataType(), true)
-            .add("applied", "boolean", false)
-            .add(Outcomes.COLUMN, Outcomes.TYPE, true);
     PreviousProcessor processor = new PreviousProcessor(input, Duration.ofSeconds(forgetSeconds), everyChange);
-    return changes
-        .groupBy("primary_key")
-        .as(Encoders.STRING(), Encoders.row(input))
-        .transformWithState(processor, TimeMode.ProcessingTime(), OutputMode.Update(), Encoders.row(output));
+    return InternalState.transform(changes, "primary_key", processor, PreviousProcessor.columns(input));
   }
 
   /** The `primary_key`s that a line for all of so many partitions of the state has, one for each. */

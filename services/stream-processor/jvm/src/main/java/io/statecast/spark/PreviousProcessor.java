@@ -2,6 +2,7 @@ package io.statecast.spark;
 
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.IdentityHashMap;
@@ -9,42 +10,40 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.TaskContext;
-import org.apache.spark.sql.Encoders;
-import org.apache.spark.sql.Row;
-import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.streaming.StatefulProcessor;
 import org.apache.spark.sql.streaming.TTLConfig;
 import org.apache.spark.sql.streaming.TimeMode;
 import org.apache.spark.sql.streaming.TimerValues;
 import org.apache.spark.sql.streaming.ValueState;
+import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
 import scala.collection.Iterator;
-import scala.collection.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * The state behind {@link Previous}: of each row its last applied change.
  *
- * <p>A row is in one of two places: `entries` holds the {@link RowPosition} and `current` of a row that has entries; `gone`
- * holds the position of one that has none, for a while. A change of a known row costs one read and one write. A truncation
- * of the table takes all rows out of `entries` that it covers, and is itself the deletion of each ({@link Truncations}).
+ * <p>A row is in one of two places: `entries` holds the {@link Remembered} of a row that has entries; `gone` that of one that
+ * has none, for a while. A change of a known row costs one read and one write. A truncation of the table takes all rows out
+ * of `entries` that it covers, and is itself the deletion of each ({@link Truncations}).
  */
-final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
+final class PreviousProcessor extends StatefulProcessor<UTF8String, InternalRow, InternalRow> {
   private static final long serialVersionUID = 1L;
   private static final String ENTRIES = "entries";
-  private static final Seq<Object> NOTHING = CollectionConverters.asScala(List.of()).toSeq();
 
-  /** Where a remembered row has its entries. */
-  private static final int CURRENT = 4;
+  /** The places of the columns that a line gets, see {@link #columns}. */
+  private static final int EPOCH = 0;
 
-  private final StructType position =
-      new StructType()
-          .add("epoch", "bigint", false)
-          .add("sequence", "bigint", false)
-          .add("written", "bigint", false)
-          .add("time", "bigint", true);
-  private final StructType remembered;
+  private static final int SEQUENCE = 1;
+  private static final int CURRENT = 2;
+  private static final int OUTCOMES = 5;
+
+  private final ArrayType type;
   private final int epoch;
   private final int sequence;
   private final int key;
@@ -53,8 +52,8 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
   private final int counted;
   private final Duration forget;
   private final boolean everyChange;
-  private transient ValueState<Row> entries;
-  private transient ValueState<Row> gone;
+  private transient ValueState<InternalRow> entries;
+  private transient ValueState<InternalRow> gone;
   private transient Truncations truncations;
 
   PreviousProcessor(StructType input, Duration forget, boolean everyChange) {
@@ -64,47 +63,58 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
     this.time = input.fieldIndex("time");
     this.current = input.fieldIndex("current");
     this.counted = input.fieldIndex("counted");
-    this.remembered = position.add("current", input.apply(current).dataType(), false);
+    this.type = (ArrayType) input.apply(current).dataType();
     this.forget = forget;
     this.everyChange = everyChange;
   }
 
+  /** The columns that each line gets, of which the first three stand in the place of its own. */
+  static StructType columns(StructType input) {
+    return new StructType()
+        .add(input.apply("epoch"))
+        .add(input.apply("sequence"))
+        .add(input.apply("current"))
+        .add("previous", input.apply("current").dataType(), true)
+        .add("applied", "boolean", false)
+        .add(Outcomes.COLUMN, Outcomes.TYPE, true);
+  }
+
   @Override
   public void init(OutputMode mode, TimeMode time) {
-    entries = getHandle().getValueState(ENTRIES, Encoders.row(remembered), TTLConfig.NONE());
-    gone = getHandle().getValueState("gone", Encoders.row(position), new TTLConfig(forget));
+    entries = getHandle().getValueState(ENTRIES, InternalState.rows(Remembered.withEntries(type)), TTLConfig.NONE());
+    gone = getHandle().getValueState("gone", InternalState.rows(Remembered.PLACE), new TTLConfig(forget));
     truncations = new Truncations(ENTRIES, entries, gone);
   }
 
   @Override
-  public Iterator<Row> handleInputRows(String key, Iterator<Row> changes, TimerValues timers) {
+  public Iterator<InternalRow> handleInputRows(UTF8String key, Iterator<InternalRow> changes, TimerValues timers) {
     if (LetterKeys.isOne(key)) {
-      return changes.map(letter -> RowFactory.create(widened(letter, null, false)));
+      return changes.map(this::unchanged);
     }
     if (PartitionKeys.isOne(key)) {
-      PartitionKeys.check(key, TaskContext.getPartitionId(), TaskContext.get().numPartitions());
+      PartitionKeys.check(key.toString(), TaskContext.getPartitionId(), TaskContext.get().numPartitions());
       return truncate(changes);
     }
-    Row live = entries.get();
-    Row known = live == null ? gone.get() : live;
+    Remembered live = Remembered.in(entries.get());
+    Remembered known = live == null ? Remembered.in(gone.get()) : live;
     boolean covered = truncations.cover(known);
-    Row before = covered ? truncations.last() : known;
-    Row last = before;
-    List<Row> output = new ArrayList<>(1);
+    Remembered before = covered ? new Remembered(truncations.last(), Remembered.NOTHING) : known;
+    Remembered last = before;
+    List<InternalRow> output = new ArrayList<>(1);
     Outcomes outcomes = new Outcomes();
-    List<Row> together = new ArrayList<>(1);
+    List<InternalRow> together = new ArrayList<>(1);
     if (everyChange) {
-      changes.foreach(together::add);
+      changes.foreach(change -> together.add(change.copy()));
     }
-    Set<Row> backwards = backwards(together);
-    Row change = null;
+    Set<InternalRow> backwards = backwards(together);
+    InternalRow change = null;
     int late = 0;
-    Iterator<Row> inOrder = everyChange ? ordered(together) : changes;
+    Iterator<InternalRow> inOrder = everyChange ? ordered(together) : changes.map(InternalRow::copy);
     while (inOrder.hasNext()) {
       change = inOrder.next();
-      Row position = position(change, last);
-      boolean applied = position != null;
-      Row now = at(applied ? position : own(change), change.getSeq(current));
+      RowPosition place = position(change, last);
+      boolean applied = place != null;
+      Remembered now = new Remembered(applied ? place : own(change), change.getArray(current));
       if (backwards.contains(change)) {
         outcomes.passed(false, true);
       } else {
@@ -116,9 +126,10 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
       if (applied || everyChange) {
         output.add(line(change, now, applied ? standing(everyChange ? last : before) : null, applied));
       } else if (covered && last == before) {
-        output.add(late++, line(change, at(before, NOTHING), change.get(current), true));
-      } else if (!has(last, change.getSeq(current))) {
-        output.add(late++, line(change, at(last, entries(last)), change.get(current), false));
+        Remembered left = new Remembered(before.place(), Remembered.NOTHING);
+        output.add(late++, line(change, left, change.getArray(current), true));
+      } else if (!has(last, change.getArray(current))) {
+        output.add(late++, line(change, last, change.getArray(current), false));
       }
       last = applied ? now : last;
     }
@@ -129,41 +140,45 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
   }
 
   /** The position of a row after the change, null when that is not newer than `last`. */
-  private Row position(Row change, Row last) {
-    return RowPosition.of(change.getLong(epoch), change.getLong(sequence), RowPosition.time(change, time), last);
+  private RowPosition position(InternalRow change, Remembered last) {
+    return RowPosition.of(
+        change.getLong(epoch), change.getLong(sequence), time(change), last == null ? null : last.place());
   }
 
   /** The position that the change itself says. */
-  private Row own(Row change) {
-    return RowFactory.create(change.get(epoch), change.get(sequence), change.get(sequence), change.get(time));
+  private RowPosition own(InternalRow change) {
+    return RowPosition.own(change.getLong(epoch), change.getLong(sequence), time(change));
+  }
+
+  private Long time(InternalRow change) {
+    return change.isNullAt(time) ? null : (Long) change.getLong(time);
   }
 
   /** Counts the change, unless another line of the same record does. */
-  private void count(Row change, Row last, boolean applied, Outcomes outcomes) {
+  private void count(InternalRow change, Remembered last, boolean applied, Outcomes outcomes) {
     if (!change.getBoolean(counted)) {
       return;
     }
     if (applied) {
-      boolean stood = last != null && !entries(last).isEmpty();
-      outcomes.applied(PartitionKeys.isOne(change.getString(key)) || stood || !change.getSeq(current).isEmpty());
+      boolean stood = last != null && !last.isGone();
+      boolean stands = change.getArray(current).numElements() > 0;
+      outcomes.applied(stood || stands || PartitionKeys.isOne(change.getUTF8String(key)));
     } else {
       boolean same =
-          change.getLong(epoch) == last.getLong(RowPosition.EPOCH)
-              && change.getLong(sequence) == last.getLong(RowPosition.SEQUENCE);
-      outcomes.passed(
-          same, RowPosition.isNewer(RowPosition.time(change, time), RowPosition.time(last, RowPosition.TIME)));
+          change.getLong(epoch) == last.place().epoch() && change.getLong(sequence) == last.place().sequence();
+      outcomes.passed(same, RowPosition.isNewer(time(change), last.place().time()));
     }
   }
 
   /** The lines, whose first tells the outcomes; where no line goes out, one that does nothing else. */
-  private List<Row> counting(List<Row> lines, Row change, Outcomes outcomes) {
+  private List<InternalRow> counting(List<InternalRow> lines, InternalRow change, Outcomes outcomes) {
     if (!outcomes.any()) {
       return lines;
     }
     if (lines.isEmpty()) {
-      lines.add(line(change, at(own(change), NOTHING), null, false));
+      lines.add(line(change, new Remembered(own(change), Remembered.NOTHING), null, false));
     }
-    lines.set(0, outcomes.on(lines.get(0)));
+    lines.get(0).getStruct(0, OUTCOMES + 1).update(OUTCOMES, outcomes.internal());
     return lines;
   }
 
@@ -173,22 +188,22 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
    * <p>A row that a snapshot has read stands before all changes that came after it: those of a transaction that was open
    * then have lower places, and the row as it left it must win.
    */
-  private Iterator<Row> ordered(List<Row> changes) {
-    Map<Row, Row> after = firstAfterReads(changes);
-    Comparator<Row> order = order();
-    Comparator<Row> byPlace =
+  private Iterator<InternalRow> ordered(List<InternalRow> changes) {
+    Map<InternalRow, InternalRow> after = firstAfterReads(changes);
+    Comparator<InternalRow> order = order();
+    Comparator<InternalRow> byPlace =
         (one, other) -> order.compare(after.getOrDefault(one, one), after.getOrDefault(other, other));
     changes.sort(byPlace.thenComparing(change -> !after.containsKey(change)));
     return CollectionConverters.asScala(changes.iterator());
   }
 
   /** By row that a snapshot has read, the first in the log of the changes that came after it, if its place is lower. */
-  private Map<Row, Row> firstAfterReads(List<Row> changes) {
-    Map<Row, Row> after = new IdentityHashMap<>();
-    Comparator<Row> order = order();
-    Row first = null;
+  private Map<InternalRow, InternalRow> firstAfterReads(List<InternalRow> changes) {
+    Map<InternalRow, InternalRow> after = new IdentityHashMap<>();
+    Comparator<InternalRow> order = order();
+    InternalRow first = null;
     for (int i = changes.size() - 1; i >= 0; i--) {
-      Row change = changes.get(i);
+      InternalRow change = changes.get(i);
       boolean isLower = first == null || order.compare(change, first) < 0;
       if (change.getLong(sequence) >= 0) {
         first = isLower ? change : first;
@@ -199,23 +214,23 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
     return after;
   }
 
-  private Comparator<Row> order() {
-    return Comparator.<Row>comparingLong(change -> change.getLong(epoch))
+  private Comparator<InternalRow> order() {
+    return Comparator.<InternalRow>comparingLong(change -> change.getLong(epoch))
         .thenComparingLong(change -> Math.abs(change.getLong(sequence)))
         .thenComparing(change -> change.getLong(sequence) < 0);
   }
 
   /** The changes that came after one with a higher place, and are newer by their time: to sort them hides it. */
-  private Set<Row> backwards(List<Row> changes) {
+  private Set<InternalRow> backwards(List<InternalRow> changes) {
     if (changes.size() < 2) {
       return Set.of();
     }
-    Set<Row> backwards = Collections.newSetFromMap(new IdentityHashMap<>());
-    Comparator<Row> order = order();
-    Row highest = null;
-    for (Row change : changes) {
+    Set<InternalRow> backwards = Collections.newSetFromMap(new IdentityHashMap<>());
+    Comparator<InternalRow> order = order();
+    InternalRow highest = null;
+    for (InternalRow change : changes) {
       int place = highest == null ? 1 : order.compare(change, highest);
-      if (place < 0 && RowPosition.isNewer(RowPosition.time(change, time), RowPosition.time(highest, time))) {
+      if (place < 0 && RowPosition.isNewer(time(change), time(highest))) {
         backwards.add(change);
       }
       // A change after a row that was read may be of a transaction that was open then.
@@ -225,84 +240,81 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
   }
 
   /** One line for the truncation itself and one per row that leaves, each made when it is asked for. */
-  private Iterator<Row> truncate(Iterator<Row> changes) {
-    Row newest = null;
-    Row last = truncations.last();
-    Row change = null;
+  private Iterator<InternalRow> truncate(Iterator<InternalRow> changes) {
+    InternalRow newest = null;
+    RowPosition last = truncations.last();
+    InternalRow change = null;
     Outcomes outcomes = new Outcomes();
     while (changes.hasNext()) {
-      change = changes.next();
-      Row position = position(change, last);
-      count(change, last, position != null, outcomes);
-      if (position != null) {
+      change = changes.next().copy();
+      Remembered known = last == null ? null : new Remembered(last, Remembered.NOTHING);
+      RowPosition place = position(change, known);
+      count(change, known, place != null, outcomes);
+      if (place != null) {
         newest = change;
-        last = position;
+        last = place;
       }
     }
     if (newest == null) {
       return CollectionConverters.asScala(counting(new ArrayList<>(1), change, outcomes).iterator());
     }
-    Row truncation = newest;
-    Row place = last;
-    List<Row> itself = new ArrayList<>(List.of(line(truncation, at(place, NOTHING), null, true)));
-    java.util.Iterator<Row> rows =
+    InternalRow truncation = newest;
+    RowPosition place = last;
+    Remembered empty = new Remembered(place, Remembered.NOTHING);
+    List<InternalRow> itself = new ArrayList<>(List.of(line(truncation, empty, null, true)));
+    java.util.Iterator<InternalRow> rows =
         truncations.truncate(
             place,
-            (key, left) -> line(truncation, at(RowPosition.after(left, place), NOTHING), standing(left), true));
+            left ->
+                line(truncation, new Remembered(left.place().movedTo(place), Remembered.NOTHING), standing(left), true));
     return CollectionConverters.asScala(counting(itself, truncation, outcomes).iterator())
         .concat(() -> CollectionConverters.asScala(rows));
   }
 
-  /** What is remembered of a row with these entries at the position. */
-  private static Row at(Row position, Seq<Object> entries) {
-    Object[] values = new Object[CURRENT + 1];
-    for (int i = 0; i < CURRENT; i++) {
-      values[i] = position.get(i);
-    }
-    values[CURRENT] = entries;
-    return RowFactory.create(values);
-  }
-
   /** Whether the row has all the entries after its last change. */
-  private static boolean has(Row last, Seq<Object> entries) {
-    return CollectionConverters.asJava(entries(last)).containsAll(CollectionConverters.asJava(entries));
+  private boolean has(Remembered last, ArrayData entries) {
+    return elements(last.entries()).containsAll(elements(entries));
   }
 
-  private static Seq<Object> entries(Row last) {
-    return last.size() > CURRENT ? last.getSeq(CURRENT) : NOTHING;
+  private List<Object> elements(ArrayData entries) {
+    return Arrays.asList(entries.toObjectArray(type.elementType()));
   }
 
-  private static Object standing(Row last) {
-    return last == null ? null : entries(last);
+  private static ArrayData standing(Remembered last) {
+    return last == null ? null : last.entries();
   }
 
-  private void remember(Row last, boolean wasLive, boolean wasKnown) {
-    if (entries(last).isEmpty()) {
+  private void remember(Remembered last, boolean wasLive, boolean wasKnown) {
+    if (last.isGone()) {
       if (wasLive) {
         entries.clear();
       }
-      gone.update(RowPosition.alone(last));
+      gone.update(last.stored());
       return;
     }
     if (wasKnown && !wasLive) {
       gone.clear();
     }
-    entries.update(last);
+    entries.update(last.stored());
   }
 
   /** The change as it is passed on, which counts nothing; `now` is what is remembered of its row. */
-  private Row line(Row change, Row now, Object previous, boolean applied) {
-    Object[] values = widened(change, previous, applied);
-    values[epoch] = now.get(RowPosition.EPOCH);
-    values[sequence] = now.get(RowPosition.WRITTEN);
-    values[current] = now.get(CURRENT);
-    return RowFactory.create(values);
+  private static InternalRow line(InternalRow change, Remembered now, ArrayData previous, boolean applied) {
+    RowPosition place = now.place();
+    return result(new Object[] {place.epoch(), place.written(), now.entries(), previous, applied, null}, change);
   }
 
-  private static Object[] widened(Row change, Object previous, boolean applied) {
-    Object[] values = RowValues.of(change, 3);
-    values[change.size()] = previous;
-    values[change.size() + 1] = applied;
-    return values;
+  /** A letter, which has no change's columns. */
+  private InternalRow unchanged(InternalRow letter) {
+    Object[] own = new Object[OUTCOMES + 1];
+    own[EPOCH] = letter.isNullAt(epoch) ? null : letter.getLong(epoch);
+    own[SEQUENCE] = letter.isNullAt(sequence) ? null : letter.getLong(sequence);
+    own[CURRENT] = letter.isNullAt(current) ? null : letter.getArray(current);
+    own[OUTCOMES - 1] = false;
+    return result(own, letter);
+  }
+
+  private static InternalRow result(Object[] columns, InternalRow line) {
+    return new GenericInternalRow(new Object[] {new GenericInternalRow(columns), line});
   }
 }

@@ -1,7 +1,6 @@
 package io.statecast.spark;
 
-import org.apache.spark.sql.Row;
-import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.catalyst.InternalRow;
 
 /**
  * Where a row stands in its history: after which of its changes, and with which number it was written.
@@ -12,15 +11,20 @@ import org.apache.spark.sql.RowFactory;
  * compared, and is written with the next higher number. A change is written with its own number, or with the next higher
  * one where so many snapshots have come before it that its own is taken.
  *
- * <p>A position is (epoch, sequence, written, time), and more may follow.
+ * @param time of the last change, in microseconds, null if unknown
  */
-final class RowPosition {
-  static final int EPOCH = 0;
-  static final int SEQUENCE = 1;
-  static final int WRITTEN = 2;
-  static final int TIME = 3;
+record RowPosition(long epoch, long sequence, long written, Long time) implements Comparable<RowPosition> {
+  /** The position in the first fields of a row: epoch, sequence, written, time; null for null. */
+  static RowPosition in(InternalRow row) {
+    return row == null
+        ? null
+        : new RowPosition(row.getLong(0), row.getLong(1), row.getLong(2), row.isNullAt(3) ? null : (Long) row.getLong(3));
+  }
 
-  private RowPosition() {}
+  /** That of a change itself, as if nothing were known of its row. */
+  static RowPosition own(long epoch, long sequence, Long time) {
+    return new RowPosition(epoch, sequence, sequence, time);
+  }
 
   /**
    * The position of a row after a change, or null when the change is not newer.
@@ -29,44 +33,28 @@ final class RowPosition {
    * @param time of the change, in microseconds; one that is null leaves the time that was known
    * @param last that of the row after its last applied change; null when nothing is known of it
    */
-  static Row of(long epoch, long sequence, Long time, Row last) {
-    if (last == null || epoch > last.getLong(EPOCH)) {
-      long number = Math.max(sequence, 0);
-      return RowFactory.create(epoch, number, sequence < 0 ? 1L : number, known(time, last));
+  static RowPosition of(long epoch, long sequence, Long time, RowPosition last) {
+    Long known = time == null && last != null ? last.time : time;
+    if (last == null || epoch > last.epoch) {
+      return new RowPosition(epoch, Math.max(sequence, 0), sequence < 0 ? 1L : sequence, known);
     }
-    long change = last.getLong(SEQUENCE);
-    if (epoch < last.getLong(EPOCH) || Math.abs(sequence) <= change) {
+    if (epoch < last.epoch || Math.abs(sequence) <= last.sequence) {
       return null;
     }
-    long next = next(last);
     return sequence < 0
-        ? RowFactory.create(epoch, change, next, known(time, last))
-        : RowFactory.create(epoch, sequence, Math.max(sequence, next), known(time, last));
+        ? new RowPosition(epoch, last.sequence, last.next(), known)
+        : new RowPosition(epoch, sequence, Math.max(sequence, last.next()), known);
   }
 
-  /** The fields of a position without those that follow them. */
-  static Row alone(Row position) {
-    return RowFactory.create(position.get(EPOCH), position.get(SEQUENCE), position.get(WRITTEN), position.get(TIME));
-  }
-
-  /** That of a change for a row which was at `last`: readers take it for newer. */
-  static Row after(Row last, Row change) {
-    boolean sameEpoch = last.getLong(EPOCH) == change.getLong(EPOCH);
-    long written = sameEpoch ? Math.max(change.getLong(WRITTEN), next(last)) : change.getLong(WRITTEN);
-    return RowFactory.create(change.get(EPOCH), change.get(SEQUENCE), written, change.get(TIME));
+  /** That of a change for a row which is here: readers take it for newer. */
+  RowPosition movedTo(RowPosition change) {
+    long number = epoch == change.epoch ? Math.max(change.written, next()) : change.written;
+    return new RowPosition(change.epoch, change.sequence, number, change.time);
   }
 
   /** The lowest number that readers take for newer. */
-  private static long next(Row last) {
-    return last.getLong(WRITTEN) + 1;
-  }
-
-  private static Long known(Long time, Row last) {
-    return time == null && last != null ? time(last, TIME) : time;
-  }
-
-  static Long time(Row row, int field) {
-    return row.isNullAt(field) ? null : (Long) row.getLong(field);
+  private long next() {
+    return written + 1;
   }
 
   /**
@@ -80,13 +68,10 @@ final class RowPosition {
   }
 
   /** Compares two positions by their changes, and those after the same change by when the row was written. */
-  static int compare(Row one, Row other) {
-    for (int field : new int[] {EPOCH, SEQUENCE}) {
-      int by = Long.compare(one.getLong(field), other.getLong(field));
-      if (by != 0) {
-        return by;
-      }
-    }
-    return Long.compare(one.getLong(WRITTEN), other.getLong(WRITTEN));
+  @Override
+  public int compareTo(RowPosition other) {
+    int byEpoch = Long.compare(epoch, other.epoch);
+    int byChange = byEpoch != 0 ? byEpoch : Long.compare(sequence, other.sequence);
+    return byChange != 0 ? byChange : Long.compare(written, other.written);
   }
 }

@@ -13,6 +13,7 @@ import org.apache.spark.sql.streaming.ValueState;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.hash.Murmur3_x86_32;
+import org.apache.spark.unsafe.types.UTF8String;
 import scala.Function1;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
@@ -32,7 +33,7 @@ final class SparkInternals {
    * @param state the name of a value state without a time to live
    * @param sibling a state of the same operator that has one; only such a state gives its store away
    */
-  static Iterator<String> keys(String state, ValueState<?> sibling) {
+  static Iterator<UTF8String> keys(String state, ValueState<?> sibling) {
     Iterator<UnsafeRowPair> pairs = CollectionConverters.asJava(((TTLState) sibling).store().iterator(state));
     return new Iterator<>() {
       @Override
@@ -41,14 +42,14 @@ final class SparkInternals {
       }
 
       @Override
-      public String next() {
-        return pairs.next().key().getString(0);
+      public UTF8String next() {
+        return pairs.next().key().getUTF8String(0).clone();
       }
     };
   }
 
   /** Runs the action as if `key` were the one at hand: value states act on it. */
-  static <T> T at(String key, Supplier<T> action) {
+  static <T> T at(UTF8String key, Supplier<T> action) {
     Option<Object> own = ImplicitGroupingKeyTracker.getImplicitKeyOption();
     ImplicitGroupingKeyTracker.setImplicitKey(key);
     try {

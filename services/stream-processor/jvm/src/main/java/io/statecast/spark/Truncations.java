@@ -2,9 +2,10 @@ package io.statecast.spark;
 
 import java.util.Iterator;
 import java.util.NoSuchElementException;
-import java.util.function.BiFunction;
-import org.apache.spark.sql.Row;
+import java.util.function.Function;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.streaming.ValueState;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * What TRUNCATE of the source's table does to one partition of the state, for one task.
@@ -15,63 +16,62 @@ import org.apache.spark.sql.streaming.ValueState;
  */
 final class Truncations {
   /** Where the partition remembers its last truncation. */
-  private static final String KEY = "\0";
+  private static final UTF8String KEY = UTF8String.fromString("\0");
 
   private final String state;
-  private final ValueState<Row> entries;
-  private final ValueState<Row> gone;
-  private Row last;
+  private final ValueState<InternalRow> entries;
+  private final ValueState<InternalRow> gone;
+  private RowPosition last;
   private boolean known;
 
   /**
    * @param state the name of `entries`
-   * @param entries the {@link RowPosition} of each row that has entries, and more
-   * @param gone positions, with a time to live
+   * @param entries the {@link Remembered} of each row that has entries
+   * @param gone that of rows that have none, with a time to live
    */
-  Truncations(String state, ValueState<Row> entries, ValueState<Row> gone) {
+  Truncations(String state, ValueState<InternalRow> entries, ValueState<InternalRow> gone) {
     this.state = state;
     this.entries = entries;
     this.gone = gone;
   }
 
   /** The {@link RowPosition} of the last truncation, null when there was none in a long time; read once per task. */
-  Row last() {
+  RowPosition last() {
     if (!known) {
-      last = SparkInternals.at(KEY, gone::get);
+      last = RowPosition.in(SparkInternals.at(KEY, gone::get));
       known = true;
     }
     return last;
   }
 
-  /** Whether the position of a row, null when nothing is known of it, is not after the last truncation. */
-  boolean cover(Row place) {
-    return last() != null && (place == null || RowPosition.compare(place, last) <= 0);
+  /** Whether a row, null when nothing is known of it, is not after the last truncation. */
+  boolean cover(Remembered row) {
+    return last() != null && (row == null || row.place().compareTo(last) <= 0);
   }
 
   /**
    * Remembers a truncation, and takes away the entries of each row that it covers while the result is read.
    *
-   * @param leaving makes the result of the row's key and of what was remembered of it
+   * @param leaving makes the result of what was remembered of a row
    */
-  <T> Iterator<T> truncate(Row place, BiFunction<String, Row, T> leaving) {
+  <T> Iterator<T> truncate(RowPosition place, Function<Remembered, T> leaving) {
     last = place;
     known = true;
     SparkInternals.at(
         KEY,
         () -> {
-          gone.update(place);
+          gone.update(new Remembered(place, Remembered.NOTHING).stored());
           return null;
         });
-    Iterator<String> keys = SparkInternals.keys(state, gone);
+    Iterator<UTF8String> keys = SparkInternals.keys(state, gone);
     return new Iterator<>() {
       private T next;
 
       @Override
       public boolean hasNext() {
         while (next == null && keys.hasNext()) {
-          String key = keys.next();
-          Row left = SparkInternals.at(key, Truncations.this::take);
-          next = left == null ? null : leaving.apply(key, left);
+          Remembered left = SparkInternals.at(keys.next(), Truncations.this::take);
+          next = left == null ? null : leaving.apply(left);
         }
         return next != null;
       }
@@ -89,8 +89,8 @@ final class Truncations {
   }
 
   /** Takes the entries of the row at hand away and returns them, or null if it stays. */
-  private Row take() {
-    Row live = entries.get();
+  private Remembered take() {
+    Remembered live = Remembered.in(entries.get());
     if (!cover(live)) {
       return null;
     }

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import org.apache.spark.unsafe.types.UTF8String;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -20,7 +21,7 @@ class PartitionKeysTest {
       String key = keys[partition];
       int reached = SparkInternals.partitionOf(key, partitions);
       assertEquals(partition, reached);
-      assertTrue(PartitionKeys.isOne(key));
+      assertTrue(PartitionKeys.isOne(UTF8String.fromString(key)));
       assertDoesNotThrow(() -> PartitionKeys.check(key, reached, partitions));
     }
   }

@@ -5,23 +5,21 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import org.apache.spark.sql.Row;
-import org.apache.spark.sql.RowFactory;
 import org.junit.jupiter.api.Test;
 
 class RowPositionTest {
   private static final long CHANGE = 0x1_0000_0100L;
   private static final long COMMIT = CHANGE + 800;
 
-  private static Row position(long sequence, long written) {
-    return RowFactory.create(1L, sequence, written, null);
+  private static RowPosition position(long sequence, long written) {
+    return new RowPosition(1L, sequence, written, null);
   }
 
-  private static Row changed(long sequence) {
+  private static RowPosition changed(long sequence) {
     return position(sequence, sequence);
   }
 
-  private static Row of(long sequence, Row last) {
+  private static RowPosition of(long sequence, RowPosition last) {
     return RowPosition.of(1, sequence, null, last);
   }
 
@@ -30,13 +28,13 @@ class RowPositionTest {
     assertEquals(changed(CHANGE), of(CHANGE, null));
     assertEquals(changed(CHANGE), of(CHANGE, changed(CHANGE - 8)));
     assertNull(of(CHANGE, changed(CHANGE)));
-    assertEquals(RowFactory.create(2L, 8L, 8L, null), RowPosition.of(2, 8, null, position(CHANGE, CHANGE + 20)));
-    assertNull(RowPosition.of(1, CHANGE + 8, null, RowFactory.create(2L, 1L, 1L, null)));
+    assertEquals(new RowPosition(2L, 8L, 8L, null), RowPosition.of(2, 8, null, position(CHANGE, CHANGE + 20)));
+    assertNull(RowPosition.of(1, CHANGE + 8, null, new RowPosition(2L, 1L, 1L, null)));
   }
 
   @Test
   void aRowThatWasReadGoesBeforeAllChangesThatAreToCome() {
-    Row read = of(-COMMIT, null);
+    RowPosition read = of(-COMMIT, null);
 
     assertEquals(position(0, 1), read);
     assertEquals(changed(CHANGE), of(CHANGE, read));
@@ -52,12 +50,12 @@ class RowPositionTest {
   @Test
   void aRowThatWasReadBeforeItsLastChangeIsNotNewer() {
     assertNull(of(-CHANGE, changed(CHANGE)));
-    assertNull(of(-COMMIT, RowFactory.create(2L, 1L, 1L, null)));
+    assertNull(of(-COMMIT, new RowPosition(2L, 1L, 1L, null)));
   }
 
   @Test
   void aChangeOfATransactionThatWasOpenWinsHoweverOftenTheRowWasRead() {
-    Row last = changed(CHANGE);
+    RowPosition last = changed(CHANGE);
     for (int times = 1; times <= 100; times++) {
       last = of(-COMMIT, last);
 
@@ -69,27 +67,27 @@ class RowPositionTest {
 
   @Test
   void aTruncationIsWrittenAboveTheRowsThatItTakesOut() {
-    Row truncation = changed(CHANGE + 8);
+    RowPosition truncation = changed(CHANGE + 8);
 
-    assertEquals(position(CHANGE + 8, CHANGE + 21), RowPosition.after(position(CHANGE, CHANGE + 20), truncation));
-    assertEquals(truncation, RowPosition.after(changed(CHANGE), truncation));
-    assertEquals(truncation, RowPosition.after(RowFactory.create(0L, CHANGE, COMMIT, null), truncation));
+    assertEquals(position(CHANGE + 8, CHANGE + 21), position(CHANGE, CHANGE + 20).movedTo(truncation));
+    assertEquals(truncation, changed(CHANGE).movedTo(truncation));
+    assertEquals(truncation, new RowPosition(0L, CHANGE, COMMIT, null).movedTo(truncation));
   }
 
   @Test
   void aTimeThatSaysNothingLeavesTheOneThatWasKnown() {
-    Row last = RowFactory.create(1L, CHANGE, CHANGE, 5L);
+    RowPosition last = new RowPosition(1L, CHANGE, CHANGE, 5L);
 
-    assertEquals(5L, of(CHANGE + 8, last).get(RowPosition.TIME));
-    assertEquals(7L, RowPosition.of(1, CHANGE + 8, 7L, last).get(RowPosition.TIME));
+    assertEquals(5L, of(CHANGE + 8, last).time());
+    assertEquals(7L, RowPosition.of(1, CHANGE + 8, 7L, last).time());
   }
 
   @Test
   void positionsAreComparedByEpochThenByTheirChangeThenByTheirNumber() {
-    assertEquals(0, RowPosition.compare(changed(CHANGE), changed(CHANGE)));
-    assertTrue(RowPosition.compare(changed(CHANGE), position(CHANGE, CHANGE + 9)) < 0);
-    assertTrue(RowPosition.compare(position(CHANGE, COMMIT + 8), changed(COMMIT)) < 0);
-    assertTrue(RowPosition.compare(RowFactory.create(2L, 1L, 1L, null), changed(COMMIT)) > 0);
+    assertEquals(0, changed(CHANGE).compareTo(changed(CHANGE)));
+    assertTrue(changed(CHANGE).compareTo(position(CHANGE, CHANGE + 9)) < 0);
+    assertTrue(position(CHANGE, COMMIT + 8).compareTo(changed(COMMIT)) < 0);
+    assertTrue(new RowPosition(2L, 1L, 1L, null).compareTo(changed(COMMIT)) > 0);
   }
 
   @Test
