@@ -116,12 +116,14 @@ def retract(changes: DataFrame) -> DataFrame:
     order. Then those of its keys that the row does not have now are deleted, without a time, since the deletion has
     none.
     """
-    applied, nothing = F.col("applied"), F.array().cast("array<string>")
+    applied, nothing, current = F.col("applied"), F.array().cast("array<string>"), F.col("current")
     stood = F.array_union(F.coalesce("previous", nothing), F.when(applied, F.col("stated")).otherwise(nothing))
+    # Most changes leave a row where it is, and sets cost more than a look.
+    stays = (F.col("previous") == current) & (F.col("stated") == current)
     return changes.withColumns(
         {
-            "left": F.array_except(stood, F.col("current")),
-            "entered": F.when(applied, F.col("current")).otherwise(nothing),
+            "left": F.when(stays, nothing).otherwise(F.array_except(stood, current)),
+            "entered": F.when(applied, current).otherwise(nothing),
             "source": F.when(applied, F.col("source")).otherwise(F.lit(b"")),
         }
     )

@@ -36,7 +36,7 @@ def differences(known: DataFrame, pipeline: SummingPipeline) -> DataFrame:
     Where the table may be truncated, `ticks` is _ticks_and_rows.
     """
     parts = parts_of(pipeline.aggregates)
-    nothing = F.filter("current", lambda _: F.lit(False))
+    nothing = F.slice("current", 1, 0)
     previous = F.coalesce(F.col("previous"), nothing)
     if pipeline.window is not None:
         previous = F.filter(previous, lambda each: still_open(each.getField("key")))

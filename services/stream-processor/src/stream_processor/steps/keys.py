@@ -34,9 +34,13 @@ def row_keys(row: Column, group: KeyPaths, tail: Sequence[Column] = ()) -> Colum
 
     A row with a null group is in none.
     """
-    groups = F.array_distinct(element_texts(row, group.paths[0])) if group.repeated else F.array(key_text(row, group))
+    nothing = F.array().cast("array<string>")
+    if not group.repeated:
+        key = F.concat(key_text(row, group), *tail)
+        return F.when(key.isNotNull(), F.array(key)).otherwise(nothing)
+    groups = F.array_distinct(element_texts(row, group.paths[0]))
     keys = F.array_compact(F.transform(groups, lambda each: F.concat(each, *tail)))
-    return F.when(row.isNotNull(), keys).otherwise(F.array().cast("array<string>"))
+    return F.when(row.isNotNull(), keys).otherwise(nothing)
 
 
 def is_truncation() -> Column:
