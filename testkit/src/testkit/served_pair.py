@@ -1,7 +1,6 @@
 """Two instances that hold the same rows: one whose calls a test makes, and its peer, on a real server."""
 
 import asyncio
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
@@ -69,7 +68,7 @@ class PeerServer:
         held = OwnReplicas(stores.view)
         stores.shards.fast = {
             "GetState": ShardGets(FastGets(held, stores.in_flight)).answer,
-            "BatchGetStates": ShardBatches(FastBatches(held, stores.in_flight, 1000, math.inf)).answer,
+            "BatchGetStates": ShardBatches(FastBatches(held, stores.in_flight, 1000, None)).answer,
         }
         self.gate = asyncio.Event()
         self.gate.set()
@@ -128,7 +127,7 @@ class ServedPair:
         queries.lookup = RoutedLookup(view, local, peers.of, preference, hedging, timeout_s, limits, metrics, clock)
         queries.limits = queries.limits._replace(monotonic=clock)
         held, owned = OwnReplicas(view), OwnReplicas(view, preference)
-        own = ShardBatches(FastBatches(held, here.in_flight, 1000, math.inf)).answer
+        own = ShardBatches(FastBatches(held, here.in_flight, 1000, None)).answer
         forwards = Forwards(view, peers.of, preference, hedging, own, timeout_s, queries.limits, metrics)
         calls = metrics.calls.of("GetState")
         batches = FastBatches(owned, here.in_flight, 1000, queries.limits.response_bytes, forwards)

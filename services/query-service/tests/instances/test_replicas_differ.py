@@ -1,11 +1,12 @@
 """Instances that were started with another number of replicas."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from instances.conftest import Scene
+    from instances.conftest import Process, Scene
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 
@@ -14,7 +15,11 @@ async def test_instances_with_another_number_of_replicas_are_named(scene: "Scene
     one, two = scene.launch("query-1", replicas=1), scene.launch("query-2", replicas=2)
     await scene.until_ready(one, two)
     for process, other in ((one, '"query-2": 2'), (two, '"query-1": 1')):
-        await scene.until(lambda process=process: process.metric("query_service_replicas_differ") == 1, process)
+        await scene.until(partial(_differs, process), process)
 
         assert "REPLICAS is not the same at all instances" in process.log
         assert other in process.log
+
+
+def _differs(process: "Process") -> bool:
+    return process.metric("query_service_replicas_differ") == 1
