@@ -1,4 +1,4 @@
-"""What the tests of the stream-processor share: its contract, its pipelines, and one real Spark session."""
+"""Shares fixtures of the stream-processor's tests: its contract, its pipelines, and one real Spark session."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing

@@ -138,7 +138,7 @@ def test_sums_end_as_those_of_the_newest_rows(shipped: Callable[..., Pipeline], 
 
 
 def item_sums(rows: Iterable[Order]) -> dict[str, OrderItem]:
-    """What NESTED_SUM keeps of the rows."""
+    """Computes the sums that NESTED_SUM keeps of the rows."""
     totals: dict[str, int] = defaultdict(int)
     for item in (item for row in rows for item in row.items):
         totals[item.item_id] += item.quantity * item.unit_price_cents
@@ -146,7 +146,7 @@ def item_sums(rows: Iterable[Order]) -> dict[str, OrderItem]:
 
 
 def read_sums(records: Iterable[Record]) -> dict[str, OrderItem]:
-    """What a reader with the fence holds of NESTED_SUM."""
+    """Reads the sums of NESTED_SUM as a reader with the fence."""
     return {key: OrderItem.FromString(state.payload) for key, state in read_fenced(records).items()}
 
 
@@ -203,7 +203,7 @@ def test_a_table_by_offset_ends_with_the_newest_rows(
 
 
 def row_of(each: OrderChange) -> tuple[str, Order | None]:
-    """What a compacted topic of rows says of a change: the key, and the row."""
+    """Returns the record of a change on a compacted topic of rows: the key, and the row."""
     return (each.after.order_id, each.after) if each.HasField("after") else (each.before.order_id, None)
 
 

@@ -1,4 +1,4 @@
-"""What a column of a real MariaDB is in the contract, read by a snapshot and from the binlog."""
+"""Columns of a real MariaDB as fields of the contract, read by a snapshot and from the binlog."""
 
 import json
 from collections.abc import Callable
@@ -115,7 +115,7 @@ def messages(tmp_path: Path) -> MessageTypes:
 def decoded(
     messages: MessageTypes, spark: SparkSession, records: Callable[..., DataFrame], changes: list[dict[str, Any]]
 ) -> Callable[[Callable[[dict[str, Any]], dict[str, Any]]], list[Row]]:
-    """Decodes what the connector has written, in another form."""
+    """Decodes the connector's records, in another form."""
     contract = Contract(messages.descriptor_set)
     source = {"topic": "readings", "message": "test.ReadingChange", "format": "debezium-json"}
     content = {"name": "readings", "source": source, "group_by": "id", "keep": "latest", "sink": {"topic": "sink"}}

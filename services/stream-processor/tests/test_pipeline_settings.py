@@ -1,4 +1,4 @@
-"""What a pipeline's file says of where it begins and how it writes, in the real program."""
+"""Settings of a pipeline's file about its beginning and its writing, in the real program."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Texts that are decimals: what the option says, and what expressions make of them without Spark."""
+"""Texts that are decimals: the contract's option, and expressions on them without Spark."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 
 
 def run(command: str, jars: Path, java_options: str = "") -> str:
-    """Runs a command of the program with these jars, and returns what it wrote to standard error."""
+    """Runs a command of the program with these jars, and returns its standard error."""
     settings = {"STREAM_PROCESSOR_JARS": str(jars), "STREAM_PROCESSOR_JAVA_OPTIONS": java_options}
     finished = subprocess.run(
         [sys.executable, "-m", "stream_processor", command, str(PIPELINE)],

@@ -1,4 +1,4 @@
-"""Stopping in the middle of a flow: what is written is checkpointed, so that nothing is written twice."""
+"""Stopping in the middle of a flow: written records are checkpointed, so that none is written twice."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What is written, counted and measured."""
+"""Counts and measures the records of the sinks."""
 
 import time
 from collections.abc import Callable

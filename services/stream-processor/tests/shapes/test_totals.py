@@ -1,4 +1,4 @@
-"""What a route's records say of all that came before: random histories with disorder and crashes, and a real kill."""
+"""Running totals in a route's records: random histories with disorder and crashes, and a real kill."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence

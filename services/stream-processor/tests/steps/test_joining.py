@@ -1,4 +1,4 @@
-"""Joining with a keyed topic on the real broker: what the table holds is there within moments."""
+"""Joining with a keyed topic on the real broker: the table's rows are there within moments."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""What the records of a table are as changes, and why some are none."""
+"""Reads the records of a table as changes, and sets aside those that are none."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime

@@ -26,7 +26,7 @@ class Decimal:
 
 
 def decimal_of(field: FieldDescriptor) -> Decimal | None:
-    """What decimals the field's texts are; None where they are none."""
+    """The form of the field's decimals; None where its texts are none."""
     options = field.GetOptions()
     if not options.HasExtension(decimal_pb2.decimal):
         return None

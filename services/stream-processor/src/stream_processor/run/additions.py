@@ -44,7 +44,7 @@ Content = bytes | str
 
 
 class Changes(NamedTuple):
-    """What became of the files of directories: those that are not run as they are now, and those that are gone."""
+    """Changes of the files of directories: those that are not run as they are now, and those that are gone."""
 
     changed: list[Path]
     gone: list[Path]

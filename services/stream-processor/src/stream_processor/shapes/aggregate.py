@@ -1,4 +1,4 @@
-"""Keeps one message per group: what the rows of the group, and of a window of it, add up to."""
+"""Keeps one message per group: the sums over the rows of the group, or of a window of it."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
