@@ -39,7 +39,7 @@ Figures = Mapping[str, float]
 def in_turn(measures: Mapping[str, Callable[[], Figures]], rounds: int) -> list[Metric]:
     """Makes each measurement once a round, in another order every round; names of metrics begin with its name.
 
-    Tells what it has measured as it goes: a run takes long.
+    Prints the figures of each measurement on stderr as it goes: a run takes long.
     """
     runs = []
     for number in range(rounds):

@@ -39,7 +39,7 @@ PROBES = 50
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A topic of changes, and a system that two instances serve what becomes of it in."""
+    """A topic of changes, and the system with two instances that serve the rows that the changes make."""
 
     bootstrap: str
     source: str

@@ -124,7 +124,7 @@ def peer_cluster(
 
 
 class System:
-    """One of the systems, by the name that its metrics begin with, and what a measurement does to it."""
+    """One of the systems, by the name that its metrics begin with, and the actions of a measurement on it."""
 
     def __init__(self, name: str, cluster: Cluster[Instance]) -> None:
         self.name = name
@@ -138,7 +138,7 @@ class System:
         return instances
 
     def cpu_s(self) -> float:
-        """The CPU time of all instances that run, with that of what they have started."""
+        """Returns the CPU time of all instances that run, with that of the processes that they have started."""
         times = [process.cpu_times() for process in self._processes()]
         return sum(float(each.user + each.system) for each in times)
 

@@ -95,7 +95,7 @@ class Measurements:
         return combine([{f"sustained_changes_per_s.{name}": highest}])
 
     def drain(self, mode: str) -> list[Metric]:
-        """How fast `latest` works off a backlog, and what it takes for each change."""
+        """Measures how fast `latest` works off a backlog, and the CPU time that it takes for each change."""
         drained = drain_ours(self.bootstrap, "latest", mode, self.bank)
         figures = {
             f"drain_changes_per_s.{mode}": drained.changes_per_s,

@@ -29,7 +29,7 @@ RUNS = 3
 
 
 def at_rest(bootstrap: str, count: int) -> list[Metric]:
-    """What the first `count` shipped pipelines take in each of RUNS windows, and how late their records are.
+    """Measures the CPU and memory of the first `count` shipped pipelines in each of RUNS windows, and their lag.
 
     CPU and resident memory are those of the processor and its JVM. A lag is from the commit at the source to the
     record on a keyed topic.

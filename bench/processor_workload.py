@@ -45,7 +45,7 @@ def _of_notification(value: bytes) -> int:
 
 @dataclass(frozen=True)
 class Shape:
-    """One of the benchmark's pipelines, as it ships but for what is replaced, and what it reads."""
+    """One of the benchmark's pipelines, as it ships except for the replaced keys, and the changes that it reads."""
 
     pipeline: str
     changes: Callable[[int, int], Iterator[Sent]]

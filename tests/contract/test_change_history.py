@@ -1,4 +1,4 @@
-"""What the models make of a change log."""
+"""The results of the models from a change log."""
 
 from functools import cache
 from typing import Any

@@ -1,4 +1,4 @@
-"""The models of what is kept of invoices and stores, on histories made by hand."""
+"""The models of the state kept of invoices and stores, on histories made by hand."""
 
 import pytest
 from drivers.change_history import History

@@ -1,4 +1,4 @@
-"""What the services expect of topics is what the topics file declares."""
+"""The topics file declares the topics as the services expect them."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -44,7 +44,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def stack_on_cluster(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
-    """A stack whose processor has its tasks on the cluster."""
+    """Runs a stack with a processor that has its tasks on the cluster."""
     with pytest.MonkeyPatch.context() as environment:
         for name, value in {**cluster.client_environment(), "STREAM_PROCESSOR_MASTER": cluster.master}.items():
             environment.setenv(name, value)

@@ -139,7 +139,7 @@ def partition_of(group: str) -> int:
 
 
 def absence_of(group: str) -> query_pb2.Absence | None:
-    """What a batch says of a key without a value; None for one that has a value."""
+    """Returns the absence that a batch reports of a key without a value; None for a key that has one."""
     position = state_pb2.Position(epoch=1, offset=5)
     if group.startswith("deleted"):
         return query_pb2.Absence(position=position, deleted=True)

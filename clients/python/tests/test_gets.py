@@ -29,7 +29,7 @@ KINDS = ("present", "present", "present", "absent", "deleted", "large")
 
 
 async def outcome(client: StatecastClient, store: str, key: KeyParts, bounds: query_pb2.Bounds | None = None) -> object:
-    """What a caller sees of one lookup, in a form that can be compared."""
+    """Returns the outcome of one lookup as a caller sees it, in a form that can be compared."""
     try:
         return await client.get(store, key, bounds=bounds)
     except AbsentError as absent:

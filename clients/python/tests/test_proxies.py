@@ -17,7 +17,7 @@ NOBODY = "http://someone:secret@127.0.0.1:9"
 
 @pytest.fixture(autouse=True)
 def captured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An environment whose proxy does not answer."""
+    """Sets an environment with a proxy that does not answer."""
     for name in ("no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY", "grpc_proxy"):
         monkeypatch.delenv(name, raising=False)
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):

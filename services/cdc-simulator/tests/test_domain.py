@@ -19,7 +19,7 @@ def domain(request: pytest.FixtureRequest) -> Domain:
 
 
 class Workload:
-    """The tables of a domain in memory, and what happens to them from the first change after the snapshot."""
+    """The tables of a domain in memory, and their mutations from the first change after the snapshot."""
 
     def __init__(self, domain: Domain, parameters: DatabaseParameters, now_us: int = NOW_US) -> None:
         self.domain, self.parameters, self.now_us = domain, parameters, now_us

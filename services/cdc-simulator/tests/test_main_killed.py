@@ -101,7 +101,7 @@ def reached(process: "Process", lsn: int) -> Callable[[], bool]:
 
 
 def without_a_kill(domain: Domain) -> Changes:
-    """What the log becomes, computed in memory and without times."""
+    """Returns the log of a run that nobody kills, computed in memory and without times."""
     now_us = 1_724_848_496_123_456
     tables = memory_tables(domain, PARAMETERS, now_us)
     definitions = {table.name: table for table in domain.tables}
@@ -138,7 +138,7 @@ def events(process: "Process", read_topic: "ReadTopic", domain: Domain) -> Mappi
 
 
 def without_times(change: Any) -> Any:
-    """The change or the event without what differs from run to run; None of none."""
+    """Returns the change or the event without the fields that differ from run to run; None of none."""
     if change is None:
         return None
     timeless = type(change).FromString(change.SerializeToString())

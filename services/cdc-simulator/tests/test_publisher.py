@@ -1,4 +1,4 @@
-"""The publisher, its record of what Kafka has acknowledged, and the wait for topics."""
+"""The publisher, its record of the changes that Kafka has acknowledged, and the wait for topics."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

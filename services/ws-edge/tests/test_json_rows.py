@@ -1,4 +1,4 @@
-"""Rows of JSON are sent as they are, with what no double holds as texts."""
+"""Rows of JSON are sent as they are, with integers that no double holds as texts."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Two instances that hold the same rows: one whose calls a test makes, and its peer, on a real server."""
+"""Two instances that hold the same rows: one that a test calls, and its peer, on a real server."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -146,7 +146,7 @@ class ServedPair:
 
     @property
     def peer(self) -> Peer:
-        """What `here` knows of `there`."""
+        """The peer `there`, as `here` knows it."""
         return self.peers.of(self.member)
 
     def write(self, store: str, key: str, payload: bytes | None, seconds: int | None = None) -> None:
@@ -186,7 +186,7 @@ class ServedPair:
         return answer
 
     async def slow(self, method: str, request: Message) -> bytes | Ending:
-        """Returns what the servicer of `here` responds, or how it ends the call."""
+        """Returns the response of the servicer of `here`, or how it ends the call."""
         call = FakeCall()
         try:
             respond: Callable[..., Any] = getattr(self.here.queries, method)
@@ -199,7 +199,7 @@ class ServedPair:
         return response.SerializeToString()
 
     async def served(self, request: api.GetStateRequest) -> api.GetStateResponse:
-        """Returns what a server of `here` responds to a get, by the fast answer or by the servicer."""
+        """Returns the response of a server of `here` to a get, by the fast answer or by the servicer."""
         call: Any = FakeCall()
         handler = handler_of(self.here.queries, QUERY.methods_by_name["GetState"])
         response = await handler(request.SerializeToString(), call)

@@ -51,7 +51,7 @@ def _place(change: Change) -> tuple[int, int]:
 
 
 class History:
-    """Writes down what happens to the rows of a table; `changes` is its log."""
+    """A writer of the changes to the rows of a table; `changes` is its log."""
 
     def __init__(self, change: type[Message], table: str, epoch: int = 1) -> None:
         self.changes: list[Any] = []

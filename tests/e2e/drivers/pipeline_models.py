@@ -1,4 +1,4 @@
-"""The model of each pipeline: what must stand on its topic, in plain Python from the records of its sources alone."""
+"""The model of each pipeline: the content that its topic must have, in plain Python from its sources' records alone."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -135,7 +135,7 @@ def matches_about_to_start(changes: Iterable[MatchChange]) -> Keyed:
 
 
 def us_share_holders(changes: Iterable[OpenPositionChange]) -> Keyed:
-    """What each client holds at the exchange; nothing of a client without positions there."""
+    """Returns the shares that each client holds at the exchange; nothing of a client without positions there."""
     holders: Keyed = {}
     for row in rows_after(changes):
         if row.exchange == EXCHANGE:
@@ -177,12 +177,12 @@ def invoices_by_store(invoices: Iterable[Invoice]) -> Keyed:
 
 
 def points(invoice: Invoice) -> int:
-    """What the invoice earns a PRIME customer."""
+    """Returns the points that the invoice earns a PRIME customer."""
     return invoice.total_amount_cents // CENTS_PER_POINT
 
 
 def rewards_by_customer(invoices: Iterable[Invoice]) -> Keyed:
-    """What the PRIME invoices of each card sum up to; nothing of a card without them."""
+    """Returns the sums of the PRIME invoices of each card; nothing of a card without them."""
     rewards: Keyed = {}
     for row in each_once(invoices):
         if row.customer_type == CustomerType.CUSTOMER_TYPE_PRIME:
@@ -218,10 +218,10 @@ def _by_kind(records: Iterable[Invoice | StoreChange]) -> tuple[list[Invoice], l
 
 
 def sales_by_city(records: Iterable[Invoice | StoreChange]) -> Keyed:
-    """What the stores of each city sold: every invoice counts where its store stood when the two were joined.
+    """Returns the sales of the stores of each city: an invoice counts where its store stood when the two were joined.
 
-    When that was is on no topic, so no store of it may move (AssertionError), and each must be known before its
-    first invoice: a simulator makes the stores first, and a first load waits for them.
+    The time of the join is on no topic. So no store with invoices may move (AssertionError), and each must be known
+    before its first invoice: a simulator makes the stores first, and a first load waits for them.
     """
     sales: Keyed = {}
     for joined in invoices_with_store(records).values():
@@ -236,7 +236,7 @@ def sales_by_city(records: Iterable[Invoice | StoreChange]) -> Keyed:
 
 
 def sales_by_store(invoices: Iterable[Invoice]) -> Keyed:
-    """What the invoices of each store sum up to; nothing of a store without them."""
+    """Returns the sums of the invoices of each store; nothing of a store without them."""
     sales: Keyed = {}
     for row in each_once(invoices):
         store = sales.setdefault(row.store_id, StoreSales(store_id=row.store_id))
@@ -253,7 +253,7 @@ def stores_with_sales(records: Iterable[Invoice | StoreChange]) -> Keyed:
 
 
 def hourly_sales_by_store(invoices: Iterable[Invoice]) -> Keyed:
-    """What each store sold in each hour, under the key of store, beginning and end of the hour."""
+    """Returns the sales of each store in each hour, under the key of store, beginning and end of the hour."""
     sales: Keyed = {}
     for row in each_once(invoices):
         start, end = _hour(row)
@@ -285,8 +285,9 @@ def home_delivery(invoices: Iterable[Invoice]) -> Plain:
 
 
 def loyalty_notifications(invoices: Iterable[Invoice]) -> Plain:
-    """One value for each invoice of a PRIME customer, without what the customer has then: that depends on the order
-    in which the stores' partitions were read (stream-processor's tests hold it).
+    """Returns one value for each invoice of a PRIME customer, without the customer's total points.
+
+    The total depends on the order in which the stores' partitions were read (stream-processor's tests hold it).
     """
     return plain(
         LoyaltyNotification(
@@ -324,7 +325,7 @@ def _masked(row: Invoice, line: InvoiceLine) -> MaskedLine:
 
 @dataclass(frozen=True)
 class Model:
-    """What a pipeline must do.
+    """The results that a pipeline must have.
 
     `sources` are the topics that it reads, with the message of their records; `expected` takes the records of all of
     them, with repetitions and in any order. It returns a Keyed or a Plain; of `invoices-with-store`, lists of messages

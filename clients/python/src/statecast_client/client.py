@@ -106,8 +106,8 @@ class StatecastClient:
     ) -> AsyncGenerator[query_pb2.State, None]:
         """Yields the states of a group, or of all from `group_from` to below `group_to`, in the order of their keys.
 
-        Of each group it yields those from `sort_from` to below `sort_to`; what is empty is open. `local_only` yields
-        only what the first of the client's addresses owns.
+        Of each group it yields those from `sort_from` to below `sort_to`. An empty bound is open. `local_only`
+        yields only the states that the first of the client's addresses owns.
         """
         request = query.ScanStatesRequest(
             store=store,
@@ -142,7 +142,7 @@ class StatecastClient:
         return await self._router.list_shards(halves(time.monotonic() + self._timeout_s), store)
 
     def watch(self, store: str, keys: Sequence[KeyParts], *, wait_s: float = 5.0) -> AsyncGenerator[Change, None]:
-        """Yields what each key holds, and then every newer value; never an older one of the same epoch.
+        """Yields the state of each key, and then every newer value; never an older one of the same epoch.
 
         Polls each shard with calls of up to `wait_s`, and goes on when instances come and go. A slow reader misses
         versions that newer ones replace, but never the newest. Raises InvalidError and UnknownStoreError.
@@ -257,7 +257,7 @@ def _raise_error_in(results: Sequence[query_pb2.KeyResult]) -> None:
 
 
 async def merged(sources: Iterable[AsyncIterable[T]]) -> AsyncGenerator[T, None]:
-    """Yields what the sources yield, each of which waits for the reader. Raises the StatecastError of one."""
+    """Yields the items of the sources, each of which waits for the reader. Raises the StatecastError of one."""
     queue: asyncio.Queue[T | StatecastError] = asyncio.Queue(1)
 
     async def read(source: AsyncIterable[T]) -> None:

@@ -168,7 +168,7 @@ def encoded_batch(batch: Batch, gets: Sequence[Get]) -> bytes:
 
 
 def answers(store: str, groups: Sequence[str], response: query.BatchGetStatesResponse) -> Sequence[Answer]:
-    """Returns what each lookup would have been answered alone; None when that can only be known by asking alone."""
+    """Returns the answer that each lookup would have got alone. It is None when only asking alone can tell."""
     ordered: list[Answer] = [None] * len(groups)
     freshness = _freshness_by_key(response, len(groups))
     for result in response.results:

@@ -1,4 +1,4 @@
-"""What the command writes: decoded payloads, for people or as one JSON object a line."""
+"""The output of the command: decoded payloads, for people or as one JSON object a line."""
 
 import base64
 import json

@@ -119,9 +119,9 @@ class Router:
         return self._best(replicas), partition
 
     async def call(self, store: str, group: GroupHashes | None, call: Call[T], timeouts: Iterable[float]) -> T:
-        """Returns the answer of the best instance for a group, or of any for None; asks another for each next timeout.
+        """Returns the answer of the best instance for a group, or of any for None. Asks another for each next timeout.
 
-        Raises the error of the last call, or of the first whose status says that the request itself is wrong.
+        Raises the error of the last call, or of the first with a status that says that the request itself is wrong.
         """
         return await self._first_answer(
             lambda: (*self.shards.replicas(store, group), *self._addresses, *self.shards.addresses), call, timeouts

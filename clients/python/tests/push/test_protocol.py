@@ -1,4 +1,4 @@
-"""What ends the live client, what does not, and how a program sees why."""
+"""The events that end the live client, those that do not, and how a program sees why."""
 
 import asyncio
 import json
@@ -73,7 +73,7 @@ def test_the_sentence_of_a_refusal_is_passed_on(body: object) -> None:
 
 
 class Credentials:
-    """A function that returns one token after the other, and what it was asked for."""
+    """A function that returns one token after the other, and the needs that it was asked for."""
 
     def __init__(self, *tokens: str | Exception) -> None:
         self.needs: list[Need] = []

@@ -112,7 +112,7 @@ def read(file: Path) -> PipelineFile:
 
 
 def misplaced(definition: PipelineFile) -> Iterator[tuple[str, str]]:
-    """The keys that have no meaning beside the others, or are missing beside them, each with what is wrong with it."""
+    """Yields the keys that have no meaning beside the others, or are missing beside them, each with its problem."""
     source, select, message = definition.source, definition.select, definition.sink.message
     yield from _of_other_formats(definition)
     yield from _of_a_late_start(definition)

@@ -28,7 +28,7 @@ class LoggedChange(NamedTuple):
 
     @property
     def operation(self) -> str:
-        """What happened to the row: `snapshot`, `create`, `update` or `delete`."""
+        """The operation on the row: `snapshot`, `create`, `update` or `delete`."""
         return "snapshot" if self.snapshot else operation_of(self.before, self.after)
 
     @property

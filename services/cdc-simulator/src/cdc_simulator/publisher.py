@@ -1,4 +1,4 @@
-"""Sends changes to Kafka and keeps account of what Kafka has."""
+"""Sends changes to Kafka and keeps account of the changes that Kafka has."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ log = structlog.get_logger()
 
 
 class Producer(Protocol):
-    """What the publisher needs of confluent-kafka's Producer."""
+    """The methods of confluent-kafka's Producer that the publisher needs."""
 
     def produce(self, topic: str, value: bytes, key: bytes, *, on_delivery: Callable[..., None]) -> None: ...
     def poll(self, timeout: float) -> int: ...
@@ -123,7 +123,7 @@ class Publisher:
             self.sent_lsn = change.lsn
 
     def poll(self) -> None:
-        """Takes note of what was delivered; does not wait. Raises PublishError when one failed for good."""
+        """Takes note of the delivered changes; does not wait. Raises PublishError when one failed for good."""
         self._producer.poll(0)
         for operation, count in self._published.items():
             self._metrics.published.labels(operation).inc(count)

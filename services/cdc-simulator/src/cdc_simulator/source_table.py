@@ -48,7 +48,7 @@ class SourceTable(Generic[R]):
     ) -> None:
         """`value` is the message on Kafka: that of a change, or that of the row itself, where each new row is an event.
 
-        `virtual` are the expressions of further columns, `checks` what holds for rows beside their types.
+        `virtual` are the expressions of further columns, `checks` the conditions on rows beside their types.
 
         `key` is the field of the message that keys the changes on Kafka, the id by default. When it changes with the
         row, that change gets the new one.

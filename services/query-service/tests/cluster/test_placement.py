@@ -64,7 +64,7 @@ class FakeChangelog:
 
 
 class Scene:
-    """A placement whose peers serve what the test says."""
+    """A placement with peers that serve the partitions that the test names."""
 
     def __init__(self, view: View, open_replica: OpenReplica, disk: DiskWatch) -> None:
         self.view = view

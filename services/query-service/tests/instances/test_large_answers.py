@@ -1,4 +1,4 @@
-"""A batch with an answer beyond what a stub takes by default, at a real instance."""
+"""A batch with an answer larger than a stub takes by default, at a real instance."""
 
 from typing import TYPE_CHECKING
 

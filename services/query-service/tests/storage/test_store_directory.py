@@ -1,4 +1,4 @@
-"""One instance uses a data directory; what is in it is resumed from, rebuilt or set aside."""
+"""One instance uses a data directory; its stores are resumed from, rebuilt or set aside."""
 
 from collections.abc import Callable
 from pathlib import Path

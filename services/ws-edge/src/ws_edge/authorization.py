@@ -26,7 +26,7 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class OwnerRule:
-    """Decides who may see the rows of a store: staff, and the consumer whose id is in the row's field."""
+    """The rule of who may see the rows of a store: staff, and the consumer with the id in the row's field."""
 
     field: str | None
     """None in stores for staff alone, or, with `everyone`, for all consumers."""
@@ -35,7 +35,10 @@ class OwnerRule:
     everyone: bool = False
 
     def owner_of(self, text: str) -> str:
-        """The id of the consumer who may see a row whose field holds the text, EVERYONE, or nothing: only staff may."""
+        """Returns the id of the consumer who may see a row with the text in its field.
+
+        Returns EVERYONE when all consumers may see it, and an empty text when only staff may.
+        """
         if self.everyone:
             return EVERYONE
         return text if self.field else ""
@@ -79,7 +82,7 @@ def check_all_rows(consumer: Consumer, rule: OwnerRule, store: str) -> None:
 
 
 def may_see(consumer: Consumer, state: KeyState) -> bool:
-    """Whether the consumer may see what the key holds; everybody may see that there is no row."""
+    """Returns whether the consumer may see the state of the key. Everybody may see that there is no row."""
     if consumer.staff or state.row is None or state.owner == EVERYONE:
         return True
     return state.owner == consumer.id and bool(consumer.id)

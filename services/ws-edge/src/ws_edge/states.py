@@ -1,4 +1,4 @@
-"""The values that pass through the edge: keys, positions, and what a key holds."""
+"""The values that pass through the edge: keys, positions, and the states of keys."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -76,7 +76,7 @@ class UnreadableRow(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class KeyState:
-    """What a key holds as of a position; `row` is None when it holds nothing."""
+    """The state of a key as of a position. `row` is None when the key holds nothing."""
 
     key: StoreKey
     position: Position

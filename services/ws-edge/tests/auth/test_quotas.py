@@ -1,4 +1,4 @@
-"""Each consumer and each address has its quota over all of its sockets, and gets back what it no longer uses."""
+"""Each consumer and each address has a quota over all of its sockets, and gets back the part no longer in use."""
 
 from contextlib import ExitStack
 

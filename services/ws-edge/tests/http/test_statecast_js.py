@@ -1,4 +1,4 @@
-"""What ends the JavaScript client, what does not, and how a page sees why; its server is scripted."""
+"""The events that end the JavaScript client, those that do not, and how a page sees why. Its server is scripted."""
 
 import json
 from collections.abc import AsyncIterator

@@ -188,7 +188,7 @@ async def test_the_connection_to_an_instance_that_left_the_map_is_closed(
 async def test_a_range_follows_the_partition_that_answered_also_when_the_map_is_of_another_generation(
     service: FakeQueryService, has_crc32: bool
 ) -> None:
-    """Else its progress is another partition's, and what is written to it up to there is never told."""
+    """Else its progress is another partition's, and the writes to the range up to there are never told."""
     members = read_stores(SHIPPED)["orders-by-customer"]
     client = QueryClient([service.address], timeout=30.0, batch_limit=10)
     service.has_crc32 = has_crc32

@@ -1,4 +1,4 @@
-"""Who handles which row of a run: what the records of the topic add up to, the same at every runner; pure.
+"""Who handles which row of a run: the sum of the topic's records, the same at every runner; pure.
 
 The records of a row are on one partition of the topic, so all runners read them in one order. The first `RowStarted`
 of an attempt decides who makes it; a runner begins only when it has read that its own came first. So two runners that
@@ -17,7 +17,7 @@ RowKey = tuple[str, str]
 
 
 class Status(Enum):
-    """What has become of a row."""
+    """The state of a row in a run."""
 
     OPEN = "open"
     """Nobody handles it, and it may be begun."""
@@ -101,7 +101,7 @@ class Ledger:
         return runner == self._runner or now_s - self._heard_s[runner] < self._lease_s
 
     def rows(self, now_s: float) -> Iterator[tuple[RowKey, Status, str]]:
-        """Every row that was ever begun: its key, what has become of it, and why its last attempt failed."""
+        """Yields every row that was ever begun: its key, its status, and why its last attempt failed."""
         for key, row in self._rows.items():
             yield key, self._status(row, now_s), row.reason
 

@@ -24,7 +24,7 @@ class LocalPage(NamedTuple):
 
 
 class StoreFacts(NamedTuple):
-    """What the shard map says of the store."""
+    """The facts about the store in the shard map."""
 
     message: str
     """What its values are: the full name of a message, `json` or `bytes`."""

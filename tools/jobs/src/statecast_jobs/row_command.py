@@ -1,4 +1,4 @@
-"""The command that handles one row, as a process: the row comes on standard input, what names it in the environment."""
+"""The command that handles one row, as a process: the row comes on standard input, its identity in the environment."""
 
 import asyncio
 import hashlib
@@ -18,7 +18,7 @@ PREFIX = "STATECAST_JOB_"
 
 
 class Result(NamedTuple):
-    """What came of an attempt; `reason` says why it failed."""
+    """The result of an attempt; `reason` says why it failed."""
 
     succeeded: bool
     reason: str = ""
@@ -31,7 +31,7 @@ class RowCommand(Protocol):
 
 
 def row_id(run: str, store: str, key: RowKey) -> str:
-    """Names a row in a run, the same at each attempt and every runner: what makes a repetition harmless."""
+    """Names a row in a run, the same at each attempt and every runner: this makes a repetition harmless."""
     group, member = key
     return hashlib.sha256("\0".join((run, store, group, "", member)).encode()).hexdigest()[:32]
 
@@ -45,7 +45,7 @@ class ProcessCommand(RowCommand):
 
     @override
     async def run(self, row: State, attempt: int) -> Result:
-        """Ends the process, and what it has started, when it takes too long."""
+        """Runs the process; ends it, and the processes that it has started, when it takes too long."""
         try:
             # In a session of its own: Ctrl-C lets the rows in work come to their end.
             process = await asyncio.create_subprocess_exec(

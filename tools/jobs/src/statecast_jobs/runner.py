@@ -22,7 +22,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Choices:
-    """How a run is made. `repeat_in_doubt` begins a row again whose runner died on the way."""
+    """The settings of a run. `repeat_in_doubt` begins a row again when its runner died on the way."""
 
     run: str
     store: str
@@ -35,7 +35,7 @@ class Choices:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What has become of the rows that were begun, by all runners; `complete` says that these are all rows."""
+    """The outcome of the rows that were begun, by all runners; `complete` says that these are all rows."""
 
     complete: bool
     handled: int = 0

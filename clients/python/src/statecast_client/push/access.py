@@ -45,7 +45,7 @@ class Access:
         return proxy_of(address, self._proxy)
 
     async def headers(self, need: Need) -> Headers:
-        """Returns the credentials; raises what their function raises."""
+        """Returns the credentials. Raises the errors of their function."""
         if not callable(self._credentials):
             return self._credentials
         headers = self._credentials(need)
@@ -54,7 +54,7 @@ class Access:
     async def ticket(self, address: str) -> str:
         """Gets newer credentials, and for them a ticket from the `/v1/tickets` beside the socket at `address`.
 
-        Raises PushRefusedError when they are refused, OSError when nobody answers, and what their function raises.
+        Raises PushRefusedError when they are refused, OSError when nobody answers, and the errors of their function.
         """
         headers = await self.headers("expiring")
         url = urljoin(address, "tickets").replace("ws", "http", 1)

@@ -1,4 +1,4 @@
-"""What programs use: subscriptions over one live connection to an edge."""
+"""The interface for programs: subscriptions over one live connection to an edge."""
 
 import asyncio
 import itertools
@@ -36,11 +36,13 @@ T = TypeVar("T", bound=Watching)
 
 
 class PushClient:
-    """`async with PushClient("wss://gateway/v1/stream", credentials={"apikey": KEY}) as client: …`
+    """A client that keeps subscriptions over one live connection to an edge.
+
+    Use it so: `async with PushClient("wss://gateway/v1/stream", credentials={"apikey": KEY}) as client: …`
 
     It connects again by itself, to the next address when there are several, and resumes every subscription after the
     last position that it got. When the server refuses it for good, or newer credentials cannot be had, it ends:
-    then every subscription, and every later call, raises why. `push/protocol.py` says what ends it and what does not.
+    then every subscription, and every later call, raises why. `push/protocol.py` says which events end it.
     """
 
     def __init__(
@@ -154,7 +156,7 @@ class PushClient:
         self._finish(error, error)
 
     async def _ask_all(self) -> None:
-        """Runs beside the reading: a server whose answers nobody takes does not take more requests either."""
+        """Asks for every subscription, beside the reading. A server takes no more requests while its answers wait."""
         self._asked.clear()
         for subscription in tuple(self._subscriptions.values()):
             if self._subscriptions.get(subscription.name) is subscription:

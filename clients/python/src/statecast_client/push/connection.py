@@ -146,7 +146,7 @@ class Connection:
         self._on_frame(frame)
 
     async def _renew(self, address: str) -> None:
-        """Sends a ticket in time; what fails is tried again until access ends, and then the server says so."""
+        """Sends a ticket in time. Tries again after a failure until access ends, and then the server says so."""
         while (left := self._expires_at - time()) > 0:
             await asyncio.sleep(renewal_pause(left))
             try:

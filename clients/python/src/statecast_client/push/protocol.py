@@ -1,4 +1,4 @@
-"""The protocol of the socket `/v1/stream`: what is subscribed, errors, and what follows when a connection ends.
+"""The protocol of the socket `/v1/stream`: subscriptions, errors, and the next step when a connection ends.
 
 StatecastError
 └── PushError             the client has been closed, is used wrongly, or cannot connect at the moment
@@ -38,7 +38,7 @@ Name = tuple[str | bool, ...]
 
 
 class PushError(StatecastError):
-    """The client cannot do what was asked; the text says why."""
+    """The error of a client that cannot do as asked. The text says why."""
 
 
 class PushRefusedError(PushError):
@@ -50,7 +50,7 @@ class PushRefusedError(PushError):
 
 
 class Then(Enum):
-    """What the client does next."""
+    """The next step of the client."""
 
     CONNECT = auto()
     RENEW = auto()
@@ -60,7 +60,7 @@ class Then(Enum):
 
 @dataclass(frozen=True)
 class Ending:
-    """How a connection ended: why, what follows, and how many seconds to wait at least."""
+    """The end of a connection: its cause, the next step, and how many seconds to wait at least."""
 
     then: Then
     error: StatecastError
@@ -104,13 +104,13 @@ _PAUSES_S = {4408: SLOW_PAUSE_S, 4429: FLOOD_PAUSE_S}
 
 
 def of_close(code: int, reason: str) -> Ending:
-    """Returns what follows a close code: another attempt with the positions, unless the code speaks against it."""
+    """Returns the ending for a close code: another attempt with the positions, unless the code speaks against it."""
     others = Then.END if code >= 4000 else Then.CONNECT, "the connection was closed"
     return _ending(code, others, reason, _PAUSES_S.get(code, 0.0))
 
 
 def of_refusal(status: int, retry_after: str | None, body: bytes | bytearray) -> Ending:
-    """Returns what follows an HTTP status in answer to the handshake; `retry_after` is the header, in seconds."""
+    """Returns the ending for an HTTP status in answer to the handshake. `retry_after` is the header, in seconds."""
     others = Then.END if 400 <= status < 500 else Then.CONNECT, "the connection was refused"
     pause_s = float(retry_after) if retry_after and retry_after.isascii() and retry_after.isdigit() else 0.0
     return _ending(status, others, _reason(body), pause_s)
@@ -133,7 +133,7 @@ def _reason(body: bytes | bytearray) -> str:
 
 
 def try_again(text: str, cause: Exception) -> Ending:
-    """Returns what follows a failure that says nothing about the next attempt."""
+    """Returns the ending for a failure that says nothing about the next attempt."""
     error = PushError(text)
     error.__cause__ = cause
     return Ending(Then.CONNECT, error)

@@ -140,7 +140,7 @@ def initial_rows(parameters: DatabaseParameters, now_us: int) -> Iterator[Mutati
 
 
 def next_mutation(tables: Mapping[str, Rows], context: StepContext) -> Mutation:
-    """Returns what happens to an invoice or, seldom, to a store."""
+    """Returns the next mutation of an invoice or, seldom, of a store."""
     renamed = context.random.random() < RENAMING_SHARE
     store = random_row(tables[STORES.name], context.random) if renamed else None
     if store is not None:

@@ -18,7 +18,7 @@ class DiskWatch:
     """Looks at the data directory every ten seconds, or every `released_s` when that is less.
 
     A partition that has moved away stays for `released_s`: within it, an instance that restarts takes its partitions
-    back, and the next one that dies finds its rows here. What was set aside stays for `set_aside_s`.
+    back, and the next one that dies finds its rows here. A directory that was set aside stays for `set_aside_s`.
     """
 
     view: View
@@ -34,8 +34,8 @@ class DiskWatch:
     async def due(self) -> set[StorePartition]:
         """Returns the partitions to delete: this process has not had them to hold for `released_s`. Often none.
 
-        On the way it deletes what was set aside too long ago, and sets `query_service_disk_bytes`. Raises
-        StoreFailedError when the disk refuses.
+        On the way it deletes the directories that were set aside too long ago, and sets `query_service_disk_bytes`.
+        Raises StoreFailedError when the disk refuses.
         """
         now = self.monotonic()
         if now < self._next:

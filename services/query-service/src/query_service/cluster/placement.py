@@ -1,4 +1,4 @@
-"""Opens the replicas that the shard map assigns to this instance; closes and later deletes what others serve."""
+"""Opens the replicas that the shard map assigns to this instance; closes and later deletes those that others serve."""
 
 import asyncio
 import time
@@ -36,9 +36,9 @@ class Placement:
 
     A partition that moves away is kept, and still answers, until all its new holders serve it: at any time it is served
     by an instance that was already serving it. A partition that is not on disk is first seeded, in a task of its own
-    that ends sooner or later, seeded or not; then it is opened. What has moved away is deleted once `disk` says so.
-    `serving_partitions` asks a peer which partitions it serves, none if it does not answer; for the other functions see
-    ReplicaFactory, Seeding and Changelog.
+    that ends sooner or later, seeded or not; then it is opened. A partition that has moved away is deleted once `disk`
+    says so. `serving_partitions` asks a peer which partitions it serves, none if it does not answer; for the other
+    functions see ReplicaFactory, Seeding and Changelog.
     """
 
     view: View
@@ -132,7 +132,7 @@ class Placement:
         _log.info("released", store=key[0], partition=key[1])
 
     async def _give_back(self) -> None:
-        """Deletes what has moved away long ago, unless a new holder does not serve it now."""
+        """Deletes the partitions that moved away long ago, except those that a new holder does not serve now."""
         try:
             due = await self.disk.due()
             for store, partition in due - await self._not_handed_over(due):

@@ -12,7 +12,10 @@ _log = structlog.get_logger()
 
 @dataclass(eq=False)
 class ReplicasWatch:
-    """With different settings, instances disagree about who holds what, and some partitions have fewer replicas.
+    """A watch on the REPLICAS of the peers, which must be that of this instance.
+
+    With different settings, instances disagree about the holders of a partition, and some partitions have fewer
+    replicas.
 
     `of_peers` returns the REPLICAS of each peer by its name, as it said last; zero when it does not say it.
     """

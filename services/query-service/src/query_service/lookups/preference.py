@@ -16,8 +16,8 @@ class Preference:
     """A holder that lags `demoted_s` more than the best of its partition is asked after the other holders.
 
     It has its rank back once it lags less than `restored_s` more. Both differ, so that a replica at the bound does not
-    change places with every call. Of a peer counts what it has said last, about a second ago. When all lag alike, as
-    without a broker, nothing changes.
+    change places with every call. Of a peer counts the lag that it has said last, about a second ago. When all lag
+    alike, as without a broker, nothing changes.
     """
 
     view: View
@@ -58,7 +58,7 @@ class Preference:
         return ranked
 
     def begins_here(self, shard: StorePartition, lag_s: float) -> bool:
-        """Whether `order` begins with this instance, whose replica has this lag.
+        """Returns whether `order` begins with this instance, when its replica has this lag.
 
         The rank is looked up once per shard map. No other lag is asked for while this one is so low that it demotes
         nobody: each call then costs less than a microsecond, and none sees an older order than `order` has.

@@ -1,4 +1,4 @@
-"""What one call may take: time until its deadline, memory while it is in work, and the size of a batch's response."""
+"""The limits of one call: time until its deadline, memory while it is in work, and the size of a batch's response."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from functools import wraps
@@ -48,7 +48,7 @@ class InFlight:
         call.add_done_callback(lambda _: self.add(-size))  # type: ignore[arg-type]  # the stub asks for a class
 
     def hold_queries(self, call: Context, request: query_service_pb2.BatchGetStatesRequest) -> None:
-        """Holds, as `hold` does, what the keys and ranges of a batch take that is to be looked up."""
+        """Holds, as `hold` does, the bytes that the keys and ranges of a batch take while they are looked up."""
         self.hold(call, QUERY_BYTES * (len(request.keys) + len(request.ranges)))
 
     def add(self, size: int) -> None:
@@ -70,7 +70,7 @@ class CallLimits(NamedTuple):
         return self.monotonic() + self.seconds(call.time_remaining(), wait_s)
 
     def seconds(self, left_s: float | None, wait_s: float = 0.0) -> float:
-        """Returns how long to work on a call whose caller has so long left; None if it brought no deadline."""
+        """Returns how long to work on a call. `left_s` is the time until its deadline; None if it brought none."""
         if left_s is None:
             left_s = self.timeout_s + wait_s
         else:
@@ -126,7 +126,7 @@ def _shortened(text: str) -> str:
 
 
 def response_limit(request: query_service_pb2.BatchGetStatesRequest, max_bytes: float) -> int:
-    """Returns the largest response to a batch: what the caller takes, and `max_bytes` at most."""
+    """Returns the size of the largest response to a batch: as large as the caller takes, and `max_bytes` at most."""
     return int(min(max_bytes, request.max_response_bytes or DEFAULT_RESPONSE_BYTES))
 
 

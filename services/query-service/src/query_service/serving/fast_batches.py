@@ -78,7 +78,7 @@ class FastBatches:
     def batch(
         self, request: api.BatchGetStatesRequest, size: int, left_s: float | None = None
     ) -> Answered | _FromPeers | None:
-        """Returns the response to a request of this size, or what asks the peers that have a part of it.
+        """Returns the response to a request of this size, or the function that asks the peers that have a part of it.
 
         None, at once or from the peers, when the servicer must answer.
         """
@@ -102,7 +102,7 @@ class FastBatches:
     async def _with_peers(
         self, forwards: Forwards, request: api.BatchGetStatesRequest, parts: _Parts, patience_s: float
     ) -> Answered | None:
-        """Looks up what lies here while the peers look up the rest."""
+        """Looks up the keys that lie here while the peers look up the rest."""
         calls: list[asyncio.Task[api.BatchGetStatesResponse | None]] = []
         for route, indexes in parts.elsewhere.items():
             part = shard.BatchGetStatesRequest()
@@ -227,7 +227,7 @@ class PublicBatches:
     metrics: Metrics
 
     def answer(self, request: bytes, left_s: float | None) -> "bytes | asyncio.Future[bytes | None] | None":
-        """Answers as a FastAnswer does, and counts what it answers."""
+        """Answers as a FastAnswer does, and counts its answers."""
         began, calls = perf_counter(), self.metrics.calls.of("BatchGetStates")
         try:
             message = api.BatchGetStatesRequest.FromString(request)

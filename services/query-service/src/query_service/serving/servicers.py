@@ -28,7 +28,7 @@ _Result = TypeVar("_Result")
 class QueryServicer(QueryServiceServicer):
     """Checks requests, looks them up, wherever the keys lie, and measures them.
 
-    `fast` has what answers the usual calls of a method at once, before it is asked.
+    `fast` has the FastAnswers that answer the usual calls of a method at once, before it is asked.
     """
 
     lookup: Lookup
@@ -48,7 +48,7 @@ class QueryServicer(QueryServiceServicer):
 
     @served
     async def BatchGetStates(self, request: api.BatchGetStatesRequest, call: Context) -> api.BatchGetStatesResponse:
-        """What does not fit into the largest response fails key by key with RESOURCE_EXHAUSTED."""
+        """Answers a batch; parts beyond the largest response fail key by key with RESOURCE_EXHAUSTED."""
         with self.metrics.calls.measured("BatchGetStates"):
             self.limits.in_flight.hold_queries(call, request)
             size = len(request.keys)

@@ -75,7 +75,7 @@ class StoreDirectory:
     on_set_aside: Callable[[], None]
 
     def open(self, definition: StoreDefinition, topic_id: str, partition: int, end_offset: int) -> PartitionStore:
-        """Returns the store, with what is on disk if it can be resumed from, else empty.
+        """Returns the store that is on disk if it can be resumed from, else an empty one.
 
         A store without records notes that it knows of no deletion before `end_offset`: compaction may have removed
         tombstones that other replicas have seen. Blocks for as long as RocksDB needs to replay its log. Raises
@@ -91,7 +91,7 @@ class StoreDirectory:
     def resume(
         self, definition: StoreDefinition, topic_id: str, partition: int, end_offset: int
     ) -> PartitionStore | None:
-        """Returns the store with what is on disk, as `open` does; None when nothing is, or nothing to resume from.
+        """Returns the store that is on disk, as `open` does; None when there is none, or none to resume from.
 
         After None, no directory is left.
         """
@@ -114,7 +114,10 @@ class StoreDirectory:
         return [int(each.name) for each in path.iterdir() if each.name.isdecimal()] if path.is_dir() else []
 
     def prune_set_aside(self, keep_s: float) -> None:
-        """Deletes what was set aside longer ago, and of each partition all but the newest. Raises StoreFailedError."""
+        """Deletes the directories set aside longer than `keep_s` ago, and all but the newest of each partition.
+
+        Raises StoreFailedError.
+        """
         newest: dict[str, int] = {}
         with _disk_failures():
             paths = [path for path in (self.root / SET_ASIDE).glob("*-*") if path.name.rpartition("-")[2].isdecimal()]
@@ -126,7 +129,7 @@ class StoreDirectory:
 
     @contextmanager
     def unfinished(self, definition: StoreDefinition, partition: int) -> Iterator[Path]:
-        """Makes an empty directory, to fill and then `place` within the block; removes what is left of it after.
+        """Makes an empty directory, to fill and then `place` within the block; removes the rest of it after.
 
         Raises StoreFailedError.
         """
@@ -154,7 +157,7 @@ class StoreDirectory:
             _synchronize(path.parent)
 
     def remove_unfinished(self) -> None:
-        """Removes what an earlier process left half-made."""
+        """Removes the half-made directories that an earlier process left."""
         shutil.rmtree(self.root / UNFINISHED, ignore_errors=True)
 
     def discard(self, definition: StoreDefinition, partition: int, set_aside_for: str | None) -> None:

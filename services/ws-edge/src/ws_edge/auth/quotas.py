@@ -1,4 +1,4 @@
-"""Quotas: what each consumer and each address uses of this edge over all sockets, and how much of it they may use."""
+"""Quotas: the use of this edge by each consumer and each address over all sockets, and the limits of that use."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -58,7 +58,7 @@ class TokenBucket:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What one consumer, or one address, may use."""
+    """The limits of one consumer, or of one address."""
 
     sockets: int
     subscriptions: int
@@ -70,7 +70,7 @@ class Quota:
 
 @dataclass(slots=True, eq=False)
 class Account:
-    """What one consumer, or one address, uses now. `name` is for error texts."""
+    """The present use by one consumer, or by one address. `name` is for error texts."""
 
     name: str
     quota: Quota
@@ -114,7 +114,7 @@ class Quotas:
             log.warning("address_full", client=address, sockets=account.sockets, hint=hint)
 
     def forget_idle(self) -> None:
-        """Drops idle accounts, whose successors would be the same; to be called now and then."""
+        """Drops idle accounts, since their successors would be the same. To be called now and then."""
         now = self.clock()
         idle = [key for key, account in self.accounts.items() if not account.sockets and account.frames.is_full(now)]
         for key in idle:
@@ -130,7 +130,7 @@ class Quotas:
 
 @dataclass(slots=True, eq=False)
 class QuotaReservation:
-    """What one socket uses of the accounts of its consumer and its address; it counts while it is entered."""
+    """The use by one socket of the accounts of its consumer and its address. It counts while it is entered."""
 
     quotas: Quotas
     accounts: tuple[Account, ...]

@@ -1,4 +1,4 @@
-"""Revocation: refuses calls and sockets of consumers whose access was revoked, and closes their open sockets."""
+"""Revocation: refuses calls and sockets of consumers after their access was revoked, and closes their open sockets."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 
 class RevocationListener(Protocol):
-    """What stays open as long as its caller's access is not revoked; a session."""
+    """A session, which stays open as long as its caller's access is not revoked."""
 
     caller: Caller
 
@@ -148,7 +148,7 @@ class RevocationLog:
     wall_clock: Callable[[], float]
 
     async def revoke(self, principal: str) -> Revocation:
-        """Revokes the consumer's access from now on. Returns what was written, once Kafka has acknowledged it."""
+        """Revokes the consumer's access from now on. Returns the written revocation, once Kafka has acknowledged it."""
         revocation = Revocation()
         revocation.revoked_at.FromNanoseconds(round(self.wall_clock() * 1e9))
         await self._write(principal, revocation)

@@ -1,4 +1,4 @@
-"""What a codec of frames must be able to do, what requests mean in all of them, and what they share."""
+"""The interface of a codec of frames, the requests that all codecs understand alike, and their common parts."""
 
 import json
 from abc import ABC, abstractmethod
@@ -41,7 +41,7 @@ Held = Mapping[tuple[Path, str], Position]
 
 
 class QueryRequest(NamedTuple):
-    """Watch a range, and for each of its rows the next step, after what the client has."""
+    """A request to watch a range, and for each of its rows the next step, after the positions that the client has."""
 
     spec: QuerySpec
     after: Held
@@ -64,7 +64,7 @@ class RefreshRequest(NamedTuple):
 
 
 class BeginRequest(NamedTuple):
-    """Start the subscriptions of the channel to which the socket is attached, each after what the client has."""
+    """A request to start the subscriptions of the socket's channel, each after the positions that the client has."""
 
     after: Mapping[AnyKey, Position]
     queries: Mapping[str, Held]
@@ -76,7 +76,7 @@ Request = WatchRequest | CancelRequest | QueryRequest | CancelQueryRequest | Ref
 
 
 class FrameCodec(ABC):
-    """One way to write frames: each method but `parse` returns the frame that says what its name says."""
+    """One way to write frames. Each method but `parse` returns the frame that its name describes."""
 
     name: str
     """The key of the codec's frames in KeyState.frames."""
@@ -84,18 +84,18 @@ class FrameCodec(ABC):
 
     @abstractmethod
     def parse(self, event: Mapping[str, Any]) -> Request:
-        """Reads an ASGI `websocket.receive` event. Raises a RequestError that says what is wrong."""
+        """Reads an ASGI `websocket.receive` event. Raises a RequestError that names the fault."""
 
     @abstractmethod
     def changed(self, state: KeyState, skipped: int) -> Reply:
-        """The frame for what a key holds, after `skipped` states that were not sent."""
+        """Returns the frame for the state of a key, after `skipped` states that were not sent."""
 
     def member_changed(
         self, key: AnyKey, change: MemberChange, position: Position | None, lag_ms: int = 0, place: Place | None = None
     ) -> Reply:
-        """`position` is the range's when no other change waits. Only for codecs whose requests can ask for ranges.
+        """Returns the frame for a change of a member. `position` is the range's when no other change waits.
 
-        Raises UnreadableRowError.
+        Only for codecs with requests for ranges. Raises UnreadableRowError.
         """
         raise NotImplementedError
 
@@ -106,7 +106,7 @@ class FrameCodec(ABC):
     def cancelled(self, key: AnyKey, reference: str, place: Place | None = None) -> Reply: ...
 
     def query_cancelled(self, name: str, reference: str) -> Reply:
-        """Only for codecs whose requests can ask for queries."""
+        """Returns the frame for a cancelled query. Only for codecs with requests for queries."""
         raise NotImplementedError
 
     def greetings(self, channel: Channel | None, expires_at: float | None) -> list[Reply]:  # noqa: ARG002  see started

@@ -1,4 +1,4 @@
-"""What happens to the members of a range, as seen by a consumer, and what a subscriber has not taken of it yet."""
+"""The changes of the members of a range, as seen by a consumer, and those that a subscriber has not taken yet."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class HeldRow(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class MemberChange:
-    """What one subscriber is sent about one member. It holds no row but the one that is to be sent."""
+    """A change of one member, as it is sent to one subscriber. It holds no row but the one that is to be sent."""
 
     before: HeldRow | None
     """What the subscriber has of the member; None when it has nothing."""
@@ -106,7 +106,7 @@ class Backlog:
             self._changes[member] = merged
 
     def hold(self, state: KeyState, snapshot: bool) -> None:
-        """Adds what a key holds now, as the change of the only member of a range."""
+        """Adds the present state of a key, as the change of the only member of a range."""
         if state.row is not None or self.held is not None:
             self.add(MemberChange(self.held, state, snapshot=snapshot))
         self.held = None if state.row is None else HeldRow(state.key, state.position)
@@ -118,5 +118,5 @@ class Backlog:
         return change
 
     def offered(self) -> None:
-        """The subscriber knows that there are changes: what it has not taken by now counts as skipped when replaced."""
+        """Notes that the subscriber knows of the changes. Those not taken by now count as skipped when replaced."""
         self._is_offered = bool(self._changes)

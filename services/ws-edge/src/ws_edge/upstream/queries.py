@@ -36,7 +36,7 @@ class Query(NamedTuple):
     def of(
         key: AnyKey, after: Position | None = None, whole: bool = False, group: GroupHashes | None = None
     ) -> "Query":
-        """Returns the query for what is newer than `after`; `group` are the hashes of the key's group, when known."""
+        """Returns the query for states newer than `after`. `group` are the hashes of the key's group, when known."""
         position = None if after is None else position_message(after)
         request = BatchGetStatesRequest()
         if isinstance(key, StoreKey):
@@ -47,14 +47,14 @@ class Query(NamedTuple):
         return Query(key, after, whole, group or hash_group(key.group), request.SerializeToString())
 
     def newer_than(self, position: Position | None, whole: bool = False) -> "Query":
-        """Returns this query while what it is for stays the same."""
+        """Returns the query for states newer than `position`: this one when that and `whole` stay the same."""
         is_same = (position, whole) == (self.after, self.whole)
         return self if is_same else Query.of(self.key, position, whole, self.group)
 
 
 @dataclass(frozen=True, slots=True)
 class RangeResult:
-    """What has changed in a range after `after`, or all that is in it; see statecast.query.v1.RangeResult."""
+    """The changes in a range after `after`, or all that is in it; see statecast.query.v1.RangeResult."""
 
     after: Position | None
     position: Position
@@ -196,7 +196,7 @@ def _range_result(store: Store, query: Query, result: query_pb2.RangeResult, lag
 
 
 def _decode(store: Store, key: StoreKey, state: query_pb2.State) -> KeyState:
-    """Returns what the key holds, an UnreadableRow when that is not of the store's message."""
+    """Returns the state of the key. Its row is an UnreadableRow when the payload is not of the store's message."""
     try:
         row = store.decode(state.payload)
     except DecodeError as error:
