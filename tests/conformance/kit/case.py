@@ -101,7 +101,7 @@ class Expected(Strict):
 
     stores: dict[str, dict[str | int, Any]] = Field({}, description="All rows of each store, by key or group/member.")
     outcomes: dict[str, dict[str, int]] = Field({}, description="Per pipeline how many records ended how.")
-    dead_letters: dict[str, list[str]] = Field({}, description="Per topic words of each letter's reason, in order.")
+    dead_letters: dict[str, list[str]] = Field({}, description="Per topic words of each letter's reason.")
     log: list[str] = Field([], description="Words of lines of the processor's log.")
     refused: Refused | None = None
     doctor: list[str] = Field([], description="Words of lines of `statecast doctor`.")
