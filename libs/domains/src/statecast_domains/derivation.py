@@ -9,14 +9,13 @@ from statecast_domains.domain_file import DomainFile, TopicSection
 from statecast_domains.errors import DomainFileError, PipelineFileError
 from statecast_domains.own_topics import edge_stores, own_topics
 from statecast_domains.pipeline_file import PipelineFile
-from statecast_domains.row_topics import CLEANUP_POLICY, keeps_rows, misread_topics
+from statecast_domains.row_topics import CLEANUP_POLICY, COMPACTION_LAG, keeps_rows, misread_topics
 from statecast_service.settings import suggest
 from statecast_service.topic_names import MAX_TOPIC_NAME, is_topic_name
 
 DEAD_LETTER = ".dead-letter"
 DEFAULT_MAX_BYTES, LETTER_HEADERS_BYTES = 1_048_588, 16_384
 """Kafka's own `max.message.bytes`, and the bytes that the headers of a dead letter may add to the record."""
-COMPACTION_LAG = "min.compaction.lag.ms"
 _DAY_MS = 86_400_000
 
 

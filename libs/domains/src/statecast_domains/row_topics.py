@@ -5,6 +5,9 @@ from collections.abc import Iterator, Mapping
 from statecast_domains.pipeline_file import PipelineFile
 
 CLEANUP_POLICY = "cleanup.policy"
+COMPACTION_LAG = "min.compaction.lag.ms"
+MIN_COMPACTION_LAG_MS = 3_600_000
+"""An hour, an outage that nobody has to hurry for: a table that is compacted sooner is refused."""
 
 
 def is_compacted(policy: str) -> bool:

@@ -22,6 +22,8 @@ from google.protobuf.message import DecodeError
 from statecast.state.v1.state_pb2 import StateRecord
 from statecast_domains.row_topics import (
     CLEANUP_POLICY,
+    COMPACTION_LAG,
+    MIN_COMPACTION_LAG_MS,
     compacted_changes,
     compacted_events,
     is_compacted,
@@ -45,9 +47,6 @@ READER_GROUP = "stream-processor-replay"
 """Only named because Kafka's client needs one: no offset is ever committed to it."""
 READ_BACK_FACTOR = 16
 """By how much each step back from the end of a topic is longer than the one before."""
-COMPACTION_LAG = "min.compaction.lag.ms"
-MIN_COMPACTION_LAG_MS = 3_600_000
-"""An hour: an outage that nobody has to hurry for."""
 MIN_RECORD_BYTES = 2 * BESIDE_PAYLOAD
 """A topic that takes less would refuse even some records without a payload."""
 

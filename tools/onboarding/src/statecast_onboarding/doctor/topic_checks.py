@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
+from statecast_domains.row_topics import COMPACTION_LAG, MIN_COMPACTION_LAG_MS
 from statecast_onboarding.doctor.finding import Finding, fail, warn
 from statecast_onboarding.doctor.team_files import TeamFiles
 
 RESUME_LIMIT_MS = 43_200_000
 """QUERY_SERVICE_RESUME_LIMIT_S as it ships: how long an instance may be away and go on where it was."""
-MIN_COMPACTION_LAG_MS = 3_600_000
-"""An hour: the processor refuses a table that is compacted sooner."""
 
 
 def is_compacted(config: Mapping[str, str] | None) -> bool:
@@ -44,10 +43,10 @@ def _keyed(subject: str, config: Mapping[str, str]) -> Iterator[Finding]:
 
 def _compaction_lag(subject: str, config: Mapping[str, str], harm: str) -> Iterator[Finding]:
     """Fails when compaction may take records away that a restart of the processor still needs."""
-    lag = int(config.get("min.compaction.lag.ms", "0"))
+    lag = int(config.get(COMPACTION_LAG, "0"))
     if lag < MIN_COMPACTION_LAG_MS:
         remedy = "set it to longer than the processor may stand still, 86400000 is a day"
-        yield fail(subject, f"min.compaction.lag.ms is {lag}: {harm}; {remedy}")
+        yield fail(subject, f"{COMPACTION_LAG} is {lag}: {harm}; {remedy}")
 
 
 def _table(subject: str, config: Mapping[str, str]) -> Iterator[Finding]:
