@@ -19,20 +19,20 @@ def is_loopback(host: str) -> bool:
 
 def proxy_of(url: str, wanted: str | None = None) -> str | None:
     """Returns the proxy to the address of a socket or a call; None to connect directly."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if wanted or is_loopback(host) or proxy_bypass(host):
-        return wanted or None
+    parts, proxies = urlsplit(url), getproxies()
     scheme = "https" if parts.scheme in ("wss", "https") else "http"
-    return getproxies().get(scheme) or getproxies().get("all")
+    return _chosen(parts.hostname or "", wanted, proxies.get(scheme) or proxies.get("all"))
 
 
 def grpc_proxy_of(address: str, wanted: str | None = None) -> str | None:
     """Returns the proxy to `host:port` of an instance; None to connect directly."""
-    host = address.rpartition(":")[0].strip("[]")
-    if wanted or is_loopback(host) or proxy_bypass(host):
-        return wanted or None
-    return next((os.environ[name] for name in GRPC_VARIABLES if os.environ.get(name)), None)
+    of_environment = next((os.environ[name] for name in GRPC_VARIABLES if os.environ.get(name)), None)
+    return _chosen(address.rpartition(":")[0].strip("[]"), wanted, of_environment)
+
+
+def _chosen(host: str, wanted: str | None, of_environment: str | None) -> str | None:
+    """Returns the proxy that was asked for, else that of the environment where it leads to the host."""
+    return wanted or (None if is_loopback(host) or proxy_bypass(host) else of_environment)
 
 
 def through(proxy: str | None) -> str:
