@@ -98,7 +98,7 @@ final class PreviousProcessor extends StatefulProcessor<UTF8String, InternalRow,
     Remembered live = Remembered.in(entries.get());
     Remembered known = live == null ? Remembered.in(gone.get()) : live;
     boolean covered = truncations.cover(known);
-    Remembered before = covered ? new Remembered(truncations.last(), Remembered.NOTHING) : known;
+    Remembered before = covered ? Remembered.gone(truncations.last()) : known;
     Remembered last = before;
     List<InternalRow> output = new ArrayList<>(1);
     Outcomes outcomes = new Outcomes();
@@ -126,7 +126,7 @@ final class PreviousProcessor extends StatefulProcessor<UTF8String, InternalRow,
       if (applied || everyChange) {
         output.add(line(change, now, applied ? standing(everyChange ? last : before) : null, applied));
       } else if (covered && last == before) {
-        Remembered left = new Remembered(before.place(), Remembered.NOTHING);
+        Remembered left = Remembered.gone(before.place());
         output.add(late++, line(change, left, change.getArray(current), true));
       } else if (!has(last, change.getArray(current))) {
         output.add(late++, line(change, last, change.getArray(current), false));
@@ -176,7 +176,7 @@ final class PreviousProcessor extends StatefulProcessor<UTF8String, InternalRow,
       return lines;
     }
     if (lines.isEmpty()) {
-      lines.add(line(change, new Remembered(own(change), Remembered.NOTHING), null, false));
+      lines.add(line(change, Remembered.gone(own(change)), null, false));
     }
     lines.get(0).getStruct(0, OUTCOMES + 1).update(OUTCOMES, outcomes.internal());
     return lines;
@@ -247,7 +247,7 @@ final class PreviousProcessor extends StatefulProcessor<UTF8String, InternalRow,
     Outcomes outcomes = new Outcomes();
     while (changes.hasNext()) {
       change = changes.next().copy();
-      Remembered known = last == null ? null : new Remembered(last, Remembered.NOTHING);
+      Remembered known = last == null ? null : Remembered.gone(last);
       RowPosition place = position(change, known);
       count(change, known, place != null, outcomes);
       if (place != null) {
@@ -260,13 +260,11 @@ final class PreviousProcessor extends StatefulProcessor<UTF8String, InternalRow,
     }
     InternalRow truncation = newest;
     RowPosition place = last;
-    Remembered empty = new Remembered(place, Remembered.NOTHING);
+    Remembered empty = Remembered.gone(place);
     List<InternalRow> itself = new ArrayList<>(List.of(line(truncation, empty, null, true)));
     java.util.Iterator<InternalRow> rows =
         truncations.truncate(
-            place,
-            left ->
-                line(truncation, new Remembered(left.place().movedTo(place), Remembered.NOTHING), standing(left), true));
+            place, left -> line(truncation, Remembered.gone(left.place().movedTo(place)), standing(left), true));
     return CollectionConverters.asScala(counting(itself, truncation, outcomes).iterator())
         .concat(() -> CollectionConverters.asScala(rows));
   }

@@ -34,6 +34,11 @@ record Remembered(RowPosition place, ArrayData entries) {
     return new Remembered(RowPosition.in(stored), stored.numFields() > ENTRIES ? stored.getArray(ENTRIES) : NOTHING);
   }
 
+  /** A row that is gone, and was last changed there. */
+  static Remembered gone(RowPosition place) {
+    return new Remembered(place, NOTHING);
+  }
+
   boolean isGone() {
     return entries.numElements() == 0;
   }

@@ -60,7 +60,7 @@ final class Truncations {
     SparkInternals.at(
         KEY,
         () -> {
-          gone.update(new Remembered(place, Remembered.NOTHING).stored());
+          gone.update(Remembered.gone(place).stored());
           return null;
         });
     Iterator<UTF8String> keys = SparkInternals.keys(state, gone);
