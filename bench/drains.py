@@ -10,7 +10,7 @@ from uuid import uuid4
 import psutil
 from confluent_kafka import Consumer, TopicPartition
 
-from bench.peer_systems import PEER, PeerCluster, peer_cluster
+from bench.peer_systems import PEER, PeerCluster, peer_cluster, runs
 from bench.processor_rig import LOOK_S, PARTITIONS, SILENT_S, Load, Rig, rig
 from bench.processor_workload import ROWS, SHAPES, Bank, Shape
 from testkit.topics import create_topic
@@ -59,7 +59,7 @@ def drain_peer(bootstrap: str, directory: Path, name: str, topology: str, bank: 
         load.send_all(ROWS)
         cluster.add("peer-1")
         changelog = _Changelog(bootstrap, cluster)
-        changelog.wait(_records(shape, 0, ROWS), lambda: None)
+        changelog.wait(_records(shape, 0, ROWS))
         process = psutil.Process(cluster.instances["peer-1"].pid)
         with _frozen(process):
             load.send_all(backlog)
@@ -92,6 +92,7 @@ class _Changelog:
     """The topic behind the peer's store, with a record for each change of a row or group."""
 
     def __init__(self, bootstrap: str, cluster: PeerCluster) -> None:
+        self._cluster = cluster
         self._topic = f"{cluster.application}-{STORE_TOPIC}"
         self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False})
         self._partitions = [TopicPartition(self._topic, partition) for partition in range(PARTITIONS)]
@@ -102,13 +103,18 @@ class _Changelog:
             return [0] * PARTITIONS
         return [self._consumer.get_watermark_offsets(each, timeout=10)[1] for each in self._partitions]
 
-    def wait(self, records: int, look: Callable[[], object]) -> None:
-        """Waits until it has so many records, and calls `look` each time that it looks."""
+    def wait(self, records: int, look: Callable[[], object] = lambda: None) -> None:
+        """Waits until it has so many records, and calls `look` each time that it looks.
+
+        Raises RuntimeError when an instance has ended, and TimeoutError when no record comes any more.
+        """
         count, since_s = 0, time.monotonic()
         while count < records:
             if time.monotonic() - since_s > SILENT_S:
                 raise TimeoutError(f"{self._topic} has {count} of {records} records, and no more for {SILENT_S:g} s")
             time.sleep(LOOK_S)
+            for instance in self._cluster.instances.values():
+                runs(instance)
             before, count = count, sum(self.ends())
             look()
             since_s = since_s if count == before else time.monotonic()

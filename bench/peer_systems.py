@@ -134,7 +134,7 @@ class System:
         """Runs these instances and no others, and returns them when each partition is at all and each owns one."""
         instances = run_only(self.cluster, names, DRAIN_S)
         addresses = {instance.address for instance in instances}
-        wait_until(lambda: all(_runs(instance) and serves(instance.address, addresses) for instance in instances))
+        wait_until(lambda: all(runs(instance) and serves(instance.address, addresses) for instance in instances))
         return instances
 
     def cpu_s(self) -> float:
@@ -150,7 +150,8 @@ class System:
         return [process for instance in running for process in processes.family(instance.pid)]
 
 
-def _runs(instance: Instance) -> bool:
+def runs(instance: Instance) -> bool:
+    """Returns True. Raises RuntimeError with the end of the log when the instance has ended."""
     if not instance.running:
         raise RuntimeError(f"{instance.name} has ended:\n{instance.log[-2000:]}")
     return True
