@@ -63,7 +63,7 @@ class FakeTail:
 
     seen: tuple[dict[str, int], dict[str, list[float]]] | Exception
 
-    def look(self) -> tuple[dict[str, int], dict[str, list[float]]]:
+    def look(self, names: Iterable[str]) -> tuple[dict[str, int], dict[str, list[float]]]:
         """What was written since the last look."""
         if isinstance(self.seen, Exception):
             raise self.seen

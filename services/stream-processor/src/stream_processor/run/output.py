@@ -5,7 +5,7 @@ before the write. Here the cost is the same at any rate, and a new lag is seen a
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -32,31 +32,10 @@ OutputSample = tuple[dict[str, int], dict[str, list[float]]]
 """By topic: how many records came since the last look, and the lags in seconds of a sample of them."""
 
 
-class WrittenTopics:
-    """The topics that the queries of a run write, in collections that stay the same objects."""
-
-    def __init__(self, plans: Iterable[QueryPlan]) -> None:
-        self.queries: dict[str, str] = {}
-        """By topic, the query that writes it."""
-        self.topics: list[str] = []
-        self.keyed: list[str] = []
-        self.replace(plans)
-
-    def replace(self, plans: Iterable[QueryPlan]) -> None:
-        """Takes the queries that there are now."""
-        by_topic = {each.sink_topic: each for each in plans}
-        self.queries.clear()
-        self.queries |= {topic: each.name for topic, each in by_topic.items()}
-        self.topics[:] = by_topic
-        self.keyed[:] = [topic for topic, each in by_topic.items() if each.shuffles]
-
-
 class SinkTail:
-    """Follows the ends of keyed topics from where they stand at the first look. One thread at a time."""
+    """Follows the ends of topics from where they stand at the first look. One thread at a time."""
 
-    def __init__(self, kafka: KafkaSettings, names: Sequence[str]) -> None:
-        """`names` may change from look to look."""
-        self._names = names
+    def __init__(self, kafka: KafkaSettings) -> None:
         self._topics = Topics(kafka)
         self._last_ends: Mapping[Partition, int] = {}
         # The group is never joined: partitions are assigned by hand, and no offset is committed.
@@ -64,22 +43,22 @@ class SinkTail:
         tuning = {"fetch.wait.max.ms": 10, "queued.max.messages.kbytes": 1024}
         self._consumer = connect(Consumer, kafka, {**group, **tuning})
 
-    def look(self) -> OutputSample:
-        """Returns the number of records since the last look, and the lags of a sample of them.
+    def look(self, names: Collection[str]) -> OutputSample:
+        """Returns how many records have come to these topics since the last look, and the lags of a sample of them.
 
         A lag is from the commit at the source to the moment at which Spark's producer took the record, or at which the
         broker did if the topic says so. May block for some seconds when the broker is slow; raises KafkaException when
         it is gone.
         """
-        topics = self._topics.ends_of(self._names)
+        topics = self._topics.ends_of(names)
         ends = {(name, number): end for name, of_topic in topics.items() for number, end in of_topic.items()}
         last_ends, self._last_ends = self._last_ends, ends
         grown = {partition: end - last_ends.get(partition, end) for partition, end in ends.items()}
-        written = dict.fromkeys(self._names, 0)
+        written = dict.fromkeys(names, 0)
         for (topic, _), count in grown.items():
             written[topic] += max(count, 0)
         samples = {partition: min(count, MAX_SAMPLE) for partition, count in grown.items() if count > 0}
-        lags: dict[str, list[float]] = {topic: [] for topic in self._names}
+        lags: dict[str, list[float]] = {topic: [] for topic in names}
         for message in self._read(samples, ends):
             if (lag := lag_of(message)) is not None:
                 lags[cast(str, message.topic())].append(lag)
@@ -118,29 +97,26 @@ def lag_of(message: Message) -> float | None:
 
 @dataclass
 class Output:
-    """Measures the records on the sinks.
+    """Measures the records on the sinks; `sample` is that of SinkTail."""
 
-    `queries` names the query that writes each topic, `keyed` the topics of StateRecords.
-    """
-
-    sample: Callable[[], OutputSample]
-    queries: Mapping[str, str]
-    keyed: Sequence[str]
+    sample: Callable[[Collection[str]], OutputSample]
     metrics: Metrics
     _recent: deque[tuple[int, list[float]]] = field(default_factory=lambda: deque(maxlen=RECENT_LOOKS), init=False)
 
-    def look(self) -> None:
-        """Updates the metrics; a broker that is away for a moment is no reason to stop."""
+    def look(self, plans: Iterable[QueryPlan]) -> None:
+        """Updates the metrics of the queries; a broker that is away for a moment is no reason to stop."""
+        writers = {each.sink_topic: each for each in plans}
         try:
-            written, lags = self.sample()
+            written, lags = self.sample(writers)
         except KafkaException as error:
             log.warning("what is written cannot be measured now", reason=str(error))
             return
         for topic, count in written.items():
-            self.metrics.output_rows.labels(self.queries[topic]).inc(count)
-        sampled = [(topic, lag) for topic in self.keyed for lag in lags.get(topic, ())]
-        for topic, lag in sampled:
-            self.metrics.lag.labels(self.queries[topic]).observe(lag)
+            self.metrics.output_rows.labels(writers[topic].name).inc(count)
+        # A plain topic has no StateRecords, whatever its values look like.
+        sampled = [(each.name, lag) for each in writers.values() if each.shuffles for lag in lags[each.sink_topic]]
+        for name, lag in sampled:
+            self.metrics.lag.labels(name).observe(lag)
         self._recent.append((sum(written.values()), [lag for _, lag in sampled]))
 
     @property

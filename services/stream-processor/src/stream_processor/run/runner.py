@@ -27,7 +27,7 @@ from stream_processor.run.checkpointed import CheckpointedGroup, CheckpointedOff
 from stream_processor.run.checkpoints import Checkpoints, claim, open_checkpoints
 from stream_processor.run.first_loads import FirstLoads
 from stream_processor.run.letters import DeadLetterLimits, read_dead_letters
-from stream_processor.run.output import Output, SinkTail, WrittenTopics, summary
+from stream_processor.run.output import Output, SinkTail, summary
 from stream_processor.run.plan import (
     QueryPlan,
     access_of,
@@ -240,19 +240,18 @@ class Runner:
         checkpoints: Checkpoints,
         additions: Additions,
     ) -> None:
-        written, kafka = WrittenTopics(plans), self.settings
-        with closing(SinkTail(kafka, written.topics)) as tail:
+        kafka = self.settings
+        with closing(SinkTail(kafka)) as tail:
             checkpointed = CheckpointedOffsets(
                 topics.ends_of, topics.readable_ends, CheckpointedGroup(kafka).commit, starts.running
             )
-            output = Output(tail.look, written.queries, written.keyed, self.metrics)
+            output = Output(tail.look, self.metrics)
             watch = SourceWatch(topics.states, topics.waiting, self.metrics)
             pause, ready = LOOK_AT_START_S, False
             while not self.stopping.wait(pause):
                 checkpoints.check()
                 if ready:
                     additions.look()
-                    written.replace(additions.plans)
                 # First: a query that has lost its topic is not started again.
                 starts.stand_still(watch.look(starts.plans, starts.ended))
                 starts.take_failed()
@@ -263,7 +262,7 @@ class Runner:
                 self.readiness.notes = [*starts.notes(), *additions.refused.notes()]
                 checkpointed.look()
                 if pause == LOOK_S:
-                    output.look()
+                    output.look(additions.plans)
                 waiting = sum(watch.waiting_records.values())
                 line = summary(output, starts.running, limits.counted, waiting, time.time())
                 self.show(self.readiness.reason or line)
