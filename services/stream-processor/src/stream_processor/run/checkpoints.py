@@ -243,14 +243,13 @@ def claim(
     note, meaning = f"{plan.name}.json", _meaning(plan)
     before, exists = _known(checkpoints, note), checkpoints.exists(plan.name)
     epoch = int(before.pop("epoch", 0))
-    if before:  # an older release did not note it
-        before.setdefault(PARTITIONS, meaning.get(PARTITIONS))
     written = highest_epoch(plan.sink_topic, exists) if plan.counts else 0
     if not exists:
         epoch = max(epoch, written) + 1
     elif before and _said(before) != _said(meaning):
-        if before[PARTITIONS] != meaning.get(PARTITIONS):
-            more = f"{', '.join(plan.by_offset)} has {plan.source_partitions} partitions and had {before[PARTITIONS]}"
+        had, has = before.get(PARTITIONS), meaning.get(PARTITIONS)
+        if had and has and had != has:
+            more = f"{', '.join(plan.by_offset)} has {has} partitions and had {had}"
             raise PipelineChangedError(f"{plan.pipeline.file}: {more}: {GROWN}")
         changed = [
             NAMES.get(key, key) for key in sorted(before.keys() | meaning.keys()) if before.get(key) != meaning.get(key)
