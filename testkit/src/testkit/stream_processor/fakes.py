@@ -5,22 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass
-class FakeTopics:
-    """Topics that exist as the dictionary says: name → end offset. Change it to make time pass."""
-
-    ends: dict[str, int]
-
-    def missing(self, names: Iterable[str]) -> str | None:
-        """The names that are not in the dictionary, as a text."""
-        absent = sorted(set(names) - self.ends.keys())
-        return f"no topic {', '.join(absent)}" if absent else None
-
-    def end(self, name: str) -> int:
-        """The end offset in the dictionary."""
-        return self.ends[name]
-
-
 class FakeQuery:
     """A streaming query that has reported `progress` and ends with `error`; its names are Spark's."""
 

@@ -35,7 +35,7 @@ from stream_processor.run.plan import (
     topics_of,
 )
 from stream_processor.run.starts import Starts, Waiting
-from stream_processor.run.topics import Topics, check_kept, with_record_limits
+from stream_processor.run.topics import Topics, fitted
 from stream_processor.settings import Settings
 
 log = structlog.get_logger()
@@ -167,8 +167,7 @@ class Additions:
             check_together([*(each for each in self.pipelines if each is not before), pipeline])
         if (missing := self.topics.missing(access_of([pipeline]))) is not None:
             raise TopicsMissingError(missing)
-        [pipeline] = with_record_limits([pipeline], self.topics.max_record_bytes)
-        check_kept([pipeline], self.topics.config)
+        pipeline = fitted(pipeline, self.topics)
         plans, old = self._planned(pipeline), [each for each in self.plans if each.pipeline == before]
         beside = [each for each in self.plans if each not in old]
         needed, offered = slots_needed([*beside, *plans]), self.slots()

@@ -43,13 +43,7 @@ from stream_processor.run.session import drain, missing_slots, start_session, st
 from stream_processor.run.snapshots import Snapshots
 from stream_processor.run.sources import SourceWatch
 from stream_processor.run.starts import Slots, Starts, Waiting, check_any_left
-from stream_processor.run.topics import (
-    TOPICS_POLL_S,
-    Topics,
-    check_kept,
-    wait_while_missing,
-    with_record_limits,
-)
+from stream_processor.run.topics import TOPICS_POLL_S, Topics, fitted, wait_while_missing
 from stream_processor.run.watch import RunningTasks, WatchedQuery, living_spark, look_at_all
 from stream_processor.settings import Settings
 from stream_processor.spark_internals import running_tasks, task_slots
@@ -92,7 +86,7 @@ class Runner:
         pipelines = [each for each in pipelines if each.name not in absent]
         with self._broker():
             states = topics.states(topics_of(pipelines))
-            pipelines = list(_kept_as_read(pipelines, topics, refused))
+            pipelines = list(_fitted(pipelines, topics, refused))
         refused.check_any_left(pipelines)
         keyed = any(each.shuffles for each in pipelines)
         if keyed and not self._wait(CheckpointedGroup(self.settings).refused, TOPICS_POLL_S):
@@ -281,13 +275,11 @@ class Runner:
         return None
 
 
-def _kept_as_read(pipelines: Sequence[Pipeline], topics: Topics, refused: RefusedFiles) -> Iterator[Pipeline]:
+def _fitted(pipelines: Sequence[Pipeline], topics: Topics, refused: RefusedFiles) -> Iterator[Pipeline]:
     """Yields the pipelines that fit their topics, knowing how large records these take. May raise KafkaException."""
     for each in pipelines:
         with refused.refusing(Path(each.file)):
-            [pipeline] = with_record_limits([each], topics.max_record_bytes)
-            check_kept([pipeline], topics.config)
-            yield pipeline
+            yield fitted(each, topics)
 
 
 def _claimed(

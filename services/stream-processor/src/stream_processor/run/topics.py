@@ -1,7 +1,7 @@
 """Asks Kafka about topics, and waits until they and the executors are there."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
@@ -143,10 +143,6 @@ class Topics:
             if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 return None
             raise
-
-    def end(self, name: str) -> int:
-        """How many records the topic has had."""
-        return sum(self.ends(name).values())
 
     def ends(self, name: str) -> dict[int, int]:
         """By partition, the next offset; where a transaction is open, its first: nothing behind it is read yet."""
@@ -313,44 +309,48 @@ def state_record(message: Message) -> StateRecord | None:
         return None
 
 
-def with_record_limits(
-    pipelines: Sequence[Pipeline], max_record_bytes: Callable[[Iterable[str]], dict[str, int]]
-) -> list[Pipeline]:
-    """The pipelines, knowing how large records their topics take. Raises KafkaException, ConfigurationError."""
-    topics = {each.sink_topic for each in pipelines}
-    topics |= {dead_letter_topic(topic) for each in pipelines for topic in each.source_topics}
+def fitted(pipeline: Pipeline, topics: Topics) -> Pipeline:
+    """Returns the pipeline, knowing how large records its topics take. Raises KafkaException.
+
+    Raises ConfigurationError for topics that do not suit it.
+    """
+    limited = with_record_limits(pipeline, topics.max_record_bytes)
+    check_kept(limited, topics.config)
+    return limited
+
+
+def with_record_limits(pipeline: Pipeline, max_record_bytes: Callable[[Iterable[str]], dict[str, int]]) -> Pipeline:
+    """Returns the pipeline, knowing how large records its topics take. Raises KafkaException, ConfigurationError."""
+    topics = [pipeline.sink_topic, *map(dead_letter_topic, pipeline.source_topics)]
     sizes = {topic: min(size, MAX_REQUEST_BYTES) for topic, size in max_record_bytes(topics).items()}
     for topic, size in sizes.items():
         if size < MIN_RECORD_BYTES:
             raise ConfigurationError(
                 f"{topic} takes records of {size} bytes: set its max.message.bytes to at least {MIN_RECORD_BYTES}"
             )
-    return [each.limited(sizes[each.sink_topic] - BESIDE_PAYLOAD, sizes) for each in pipelines]
+    return pipeline.limited(sizes[pipeline.sink_topic] - BESIDE_PAYLOAD, sizes)
 
 
-def check_kept(pipelines: Sequence[Pipeline], config: Callable[[Iterable[str], str], dict[str, str]]) -> None:
-    """Raises ConfigurationError for a source topic that is not kept as its pipeline reads it.
+def check_kept(pipeline: Pipeline, config: Callable[[Iterable[str], str], dict[str, str]]) -> None:
+    """Raises ConfigurationError for a source topic that is not kept as the pipeline reads it.
 
     A topic of changes or events that is compacted loses some, and a table's that is not compacted holds events. After a
     crash a query reads on from its last checkpoint: if the record of a table has been compacted away by which a row
     came into a group, of which readers know, nothing would tell them that it left. May raise KafkaException.
     """
-    readings = [read for each in pipelines for read in each.readers]
-    events = {each.source_topic for each in readings if each.events}
-    changes = {each.source_topic for each in readings if each.table is None and each.shuffles} - events
-    for topics, problem in ((changes, compacted_changes), (events, compacted_events)):
-        for topic, policy in sorted((config(topics, CLEANUP_POLICY) if topics else {}).items()):
-            if is_compacted(policy):
-                raise ConfigurationError(problem(topic, policy))
-    tables = {each.source_topic for each in readings if each.table and each.shuffles}
-    rows = {each.source_topic for each in readings if each.ordered_by_offset and each.shuffles}
-    for topic, policy in sorted((config(rows, CLEANUP_POLICY) if rows else {}).items()):
-        if not is_compacted(policy):
+    for read in pipeline.readers:
+        topic = read.source_topic
+        if not (read.shuffles or read.events):
+            continue
+        policy = config([topic], CLEANUP_POLICY).get(topic, "")
+        if read.table is None and is_compacted(policy):
+            raise ConfigurationError((compacted_events if read.events else compacted_changes)(topic, policy))
+        if read.ordered_by_offset and not is_compacted(policy):
             raise ConfigurationError(not_compacted(topic, policy))
-    for topic, text in (config(tables, COMPACTION_LAG) if tables else {}).items():
-        if int(text) < MIN_COMPACTION_LAG_MS:
+        lag = config([topic], COMPACTION_LAG).get(topic) if read.table else None
+        if lag is not None and int(lag) < MIN_COMPACTION_LAG_MS:
             raise ConfigurationError(
-                f"{topic} is read as a table, and may be compacted after {text} ms: set its {COMPACTION_LAG} to longer "
+                f"{topic} is read as a table, and may be compacted after {lag} ms: set its {COMPACTION_LAG} to longer "
                 f"than the process may stand still, {MIN_COMPACTION_LAG_MS} at least"
             )
 
