@@ -17,77 +17,9 @@ from testkit.stream_processor.changes import POSITION_CHANGES
         ("orders-by-key", {"where": "status = 'PLACED'"}, "where: .* did you mean ORDER_STATUS_PLACED?"),
         (
             "us-share-holders",
-            {"keep": {"aggregate": {"share": "count(*)"}}},
-            "keep.aggregate.share: .* did you mean shares",
-        ),
-        (
-            "us-share-holders",
-            {"keep": {"aggregate": {"shares": "sm(amount)"}}},
-            "keep.aggregate.shares: .* did you mean sum",
-        ),
-        ("us-share-holders", {"keep": {"aggregate": {"shares": "count(amount)"}}}, "count counts rows"),
-        ("us-share-holders", {"keep": {"aggregate": {"shares": "sum(*)"}}}, r"'sum\(\*\)' needs an expression"),
-        ("us-share-holders", {"keep": {"aggregate": {"shares": "amount"}}}, "is not of the form"),
-        ("us-share-holders", {"keep": {"aggregate": {"shares": "sum(amount) + sum(amount)"}}}, "is no SQL expression"),
-        ("us-share-holders", {"keep": {"aggregate": {"shares": "sum(amont)"}}}, "did you mean amount?"),
-        (
-            "us-share-holders",
-            {"keep": {"aggregate": {"shares": "sum(ticker)"}}},
-            "only integers and decimals are summed",
-        ),
-        (
-            "us-share-holders",
-            {"keep": {"aggregate": {"shares": "sum(amount / 3)"}}},
-            "only integers and decimals are summed",
-        ),
-        (
-            "us-share-holders",
-            {"keep": {"aggregate": {"shares": "avg(amount)"}}},
-            "avg is a double; the field shares is",
-        ),
-        (
-            "us-share-holders",
-            {"keep": {"aggregate": {"position_ids": "collect_set(amount)"}}},
-            "the set's values are of type integer",
-        ),
-        (
-            "us-share-holders",
-            {"keep": {"aggregate": {"shares": "collect_set(amount)"}}},
-            "a set goes into a repeated string",
-        ),
-        (
-            "us-share-holders",
-            {"keep": {"aggregate": {"position_ids": "collect_set(ticker, 0)"}}},
-            "a set has 1 to 10,000",
-        ),
-        ("us-share-holders", {"keep": {"aggregate": {"client": "count(*)"}}}, "client is filled with the group"),
-        (
-            "us-share-holders",
-            {"keep": {"aggregate": {"shares": "min(amount)"}}},
-            "min cannot be taken back .* insert_only",
-        ),
-        (
-            "us-share-holders",
             {"keep": {"aggregate": {"shares": "max(ticker)"}}, "insert_only": True, "source": POSITION_CHANGES},
             "max is of type string",
         ),
-        ("invoices-with-store", {"select": {"invoices": "row"}}, "select.invoices: .* did you mean invoice?"),
-        (
-            "invoices-with-store",
-            {"select": {"invoice": "store"}},
-            "select.invoice: is of type .*Store; the field invoice",
-        ),
-        ("invoices-with-store", {"select": {"store": "stores"}}, "select.store: .* did you mean store?"),
-        ("invoices-with-store", {"select": {"invoice": "named_struct('a', 1)"}}, "select.invoice: nothing tells"),
-        ("home-delivery", {"select": {"store_id": "created_at"}}, "select.store_id: is of type timestamp"),
-        (
-            "masked-lines",
-            {"select": {"customer_type": "'PRIME'"}},
-            "select.customer_type: .* did you mean CUSTOMER_TYPE_PR",
-        ),
-        ("masked-lines", {"select": {"customer_type": "upper('x')"}}, "select.customer_type: is of type string"),
-        ("masked-lines", {"select": {"item_code": "element.code"}}, "select.item_code: .* did you mean item_code?"),
-        ("masked-lines", {"select": {"item_code": "lines.item_code"}}, "select.item_code: is of type repeated string"),
     ],
 )
 def test_an_expression_that_does_not_fit_its_place_is_told(
@@ -95,3 +27,51 @@ def test_an_expression_that_does_not_fit_its_place_is_told(
 ) -> None:
     with pytest.raises(PipelineFileError, match=f"{name}.yaml: .*{problem}"):
         shipped(name, **replaced)
+
+
+@pytest.mark.parametrize(
+    ("field", "sql", "problem"),
+    [
+        ("share", "count(*)", "keep.aggregate.share: .* did you mean shares"),
+        ("shares", "sm(amount)", "keep.aggregate.shares: .* did you mean sum"),
+        ("shares", "count(amount)", "count counts rows"),
+        ("shares", "sum(*)", r"'sum\(\*\)' needs an expression"),
+        ("shares", "amount", "is not of the form"),
+        ("shares", "sum(amount) + sum(amount)", "is no SQL expression"),
+        ("shares", "sum(amont)", "did you mean amount?"),
+        ("shares", "sum(ticker)", "only integers and decimals are summed"),
+        ("shares", "sum(amount / 3)", "only integers and decimals are summed"),
+        ("shares", "avg(amount)", "avg is a double; the field shares is"),
+        ("shares", "min(amount)", "min cannot be taken back .* insert_only"),
+        ("shares", "collect_set(amount)", "a set goes into a repeated string"),
+        ("position_ids", "collect_set(amount)", "the set's values are of type integer"),
+        ("position_ids", "collect_set(ticker, 0)", "a set has 1 to 10,000"),
+        ("client", "count(*)", "client is filled with the group"),
+    ],
+)
+def test_an_aggregate_that_does_not_fit_its_field_is_told(
+    shipped: Callable[..., Pipeline], field: str, sql: str, problem: str
+) -> None:
+    with pytest.raises(PipelineFileError, match=f"us-share-holders.yaml: .*{problem}"):
+        shipped("us-share-holders", keep={"aggregate": {field: sql}})
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "sql", "problem"),
+    [
+        ("invoices-with-store", "invoices", "row", "select.invoices: .* did you mean invoice?"),
+        ("invoices-with-store", "invoice", "store", "select.invoice: is of type .*Store; the field invoice"),
+        ("invoices-with-store", "store", "stores", "select.store: .* did you mean store?"),
+        ("invoices-with-store", "invoice", "named_struct('a', 1)", "select.invoice: nothing tells"),
+        ("home-delivery", "store_id", "created_at", "select.store_id: is of type timestamp"),
+        ("masked-lines", "customer_type", "'PRIME'", "select.customer_type: .* did you mean CUSTOMER_TYPE_PR"),
+        ("masked-lines", "customer_type", "upper('x')", "select.customer_type: is of type string"),
+        ("masked-lines", "item_code", "element.code", "select.item_code: .* did you mean item_code?"),
+        ("masked-lines", "item_code", "lines.item_code", "select.item_code: is of type repeated string"),
+    ],
+)
+def test_a_selection_that_does_not_fit_its_field_is_told(
+    shipped: Callable[..., Pipeline], name: str, field: str, sql: str, problem: str
+) -> None:
+    with pytest.raises(PipelineFileError, match=f"{name}.yaml: .*{problem}"):
+        shipped(name, select={field: sql})

@@ -48,36 +48,40 @@ class FakeLetters:
         return self.letters[starts.get(0, 0) :]
 
 
-@pytest.fixture
-def topic() -> FakeLetters:
-    return FakeLetters()
+class Count:
+    """The letters of two pipelines and their limits, as of a process that is started again by `begin`."""
+
+    def __init__(self, directory: Path, pipelines: list[Pipeline]) -> None:
+        self.topic, self._directory, self._pipelines = FakeLetters(), directory, pipelines
+        self.metrics = Metrics(CollectorRegistry())
+        self.limits = self.begin()
+
+    def begin(self, notes: str = "notes", stopping: Callable[[], bool] = lambda: False) -> DeadLetterLimits:
+        """Makes the limits as another process would, with notes at this place."""
+        (self._directory / notes).mkdir(exist_ok=True)
+        checkpoints = Checkpoints(str(self._directory / notes), LocalFiles())
+        return DeadLetterLimits(self._pipelines, self.topic.ends, self.topic.read, checkpoints, stopping)
+
+    def check(self, limits: DeadLetterLimits | None = None) -> dict[str, str]:
+        """Checks the limits, by default those of the process that began."""
+        return (limits or self.limits).check(self.metrics)
+
+    @property
+    def counted(self) -> float | None:
+        """The letters that count, by the metric."""
+        return self.metrics.registry.get_sample_value("stream_processor_dead_letters", {"topic": TOPIC})
 
 
 @pytest.fixture
-def begin(tmp_path: Path, topic: FakeLetters, shipped: Callable[..., Pipeline]) -> Callable[..., DeadLetterLimits]:
-    """Makes the limits as a restarted process would."""
-    pipelines = [shipped(BY_KEY), shipped(BY_ITEM, dead_letters={"limit": 5})]
-
-    def made(notes: str = "notes", stopping: Callable[[], bool] = lambda: False) -> DeadLetterLimits:
-        (tmp_path / notes).mkdir(exist_ok=True)
-        checkpoints = Checkpoints(str(tmp_path / notes), LocalFiles())
-        return DeadLetterLimits(pipelines, topic.ends, topic.read, checkpoints, stopping)
-
-    return made
+def count(tmp_path: Path, shipped: Callable[..., Pipeline]) -> Count:
+    return Count(tmp_path, [shipped(BY_KEY), shipped(BY_ITEM, dead_letters={"limit": 5})])
 
 
-@pytest.fixture
-def metrics() -> Metrics:
-    return Metrics(CollectorRegistry())
+def test_those_from_before_the_first_start_do_not_count(count: Count) -> None:
+    count.topic.add(*range(100), pipelines=BY_ITEM)
 
-
-def test_those_from_before_the_first_start_do_not_count(
-    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
-) -> None:
-    topic.add(*range(100), pipelines=BY_ITEM)
-
-    assert begin().check(metrics) == {}
-    assert metrics.registry.get_sample_value("stream_processor_dead_letters", {"topic": TOPIC}) == 0
+    assert count.check(count.begin()) == {}
+    assert count.counted == 0
 
 
 def test_a_join_counts_the_letters_of_each_of_its_tables(tmp_path: Path, shipped: Callable[..., Pipeline]) -> None:
@@ -91,106 +95,86 @@ def test_a_join_counts_the_letters_of_each_of_its_tables(tmp_path: Path, shipped
     }
 
 
-def test_each_pipeline_has_a_limit_of_its_own_which_holds_over_a_restart(
-    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
-) -> None:
-    begin().check(metrics)
-    topic.add(*range(100), pipelines=BY_KEY)
-    topic.add(*range(5), pipelines=f"{BY_KEY},{BY_ITEM}")
-    limits = begin()
+def test_each_pipeline_has_a_limit_of_its_own_which_holds_over_a_restart(count: Count) -> None:
+    count.check(count.begin())
+    count.topic.add(*range(100), pipelines=BY_KEY)
+    count.topic.add(*range(5), pipelines=f"{BY_KEY},{BY_ITEM}")
 
-    assert limits.check(metrics) == {}
+    assert count.check() == {}
 
-    topic.add(200, pipelines=BY_ITEM)
+    count.topic.add(200, pipelines=BY_ITEM)
 
-    for each in (limits, begin()):
-        too_many = each.check(metrics)
+    for each in (count.limits, count.begin()):
+        too_many = count.check(each)
         assert list(too_many) == [BY_ITEM]
         assert too_many[BY_ITEM].startswith(f"6 dead letters on {TOPIC}, the limit is 5 of {BY_ITEM}: ")
-    assert metrics.registry.get_sample_value("stream_processor_dead_letters", {"topic": TOPIC}) == 101
+    assert count.counted == 101
 
 
-def test_a_change_counts_once_however_often_it_is_set_aside(
-    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
-) -> None:
-    limits = begin()
-    limits.check(metrics)
+def test_a_change_counts_once_however_often_it_is_set_aside(count: Count) -> None:
+    count.check()
     for _ in range(10):
-        topic.add(*range(5), pipelines=BY_ITEM)
+        count.topic.add(*range(5), pipelines=BY_ITEM)
 
-    assert limits.check(metrics) == begin().check(metrics) == {}
-
-
-def test_another_generation_may_find_all_that_was_set_aside_before(
-    begin: Callable[..., DeadLetterLimits], topic: FakeLetters, metrics: Metrics
-) -> None:
-    topic.add(*range(100), pipelines=BY_ITEM)
-    limits = begin("of the next generation")
-    limits.check(metrics)
-    topic.add(*range(100), pipelines=f"{BY_ITEM},{BY_KEY}")
-
-    assert limits.check(metrics) == {}
-
-    topic.add(*range(100, 106), pipelines=BY_ITEM)
-
-    assert list(limits.check(metrics)) == [BY_ITEM]
+    assert count.check() == count.check(count.begin()) == {}
 
 
-def test_what_only_other_pipelines_cannot_use_does_not_count(
-    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
-) -> None:
-    limits = begin()
-    limits.check(metrics)
-    topic.add(*range(2_000), pipelines="orders-by-item.g2")
+def test_another_generation_may_find_all_that_was_set_aside_before(count: Count) -> None:
+    count.topic.add(*range(100), pipelines=BY_ITEM)
+    count.limits = count.begin("of the next generation")
+    count.check()
+    count.topic.add(*range(100), pipelines=f"{BY_ITEM},{BY_KEY}")
 
-    assert limits.check(metrics) == {}
+    assert count.check() == {}
 
+    count.topic.add(*range(100, 106), pipelines=BY_ITEM)
 
-def test_accepted_ones_no_longer_count(
-    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
-) -> None:
-    limits = begin()
-    limits.check(metrics)
-    topic.add(*range(6), pipelines=BY_ITEM)
-
-    assert list(limits.check(metrics)) == [BY_ITEM]
-
-    begin().accept(TOPIC)
-
-    assert limits.check(metrics) == begin().check(metrics) == {}
+    assert list(count.check()) == [BY_ITEM]
 
 
-def test_a_topic_that_was_made_anew_counts_from_its_beginning(
-    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
-) -> None:
-    topic.add(*range(100), pipelines=BY_ITEM)
-    limits = begin()
-    limits.check(metrics)
-    topic.letters.clear()
-    topic.add(*range(6), pipelines=BY_ITEM)
+def test_what_only_other_pipelines_cannot_use_does_not_count(count: Count) -> None:
+    count.check()
+    count.topic.add(*range(2_000), pipelines="orders-by-item.g2")
 
-    assert list(limits.check(metrics)) == list(begin().check(metrics)) == [BY_ITEM]
+    assert count.check() == {}
+
+
+def test_accepted_ones_no_longer_count(count: Count) -> None:
+    count.check()
+    count.topic.add(*range(6), pipelines=BY_ITEM)
+
+    assert list(count.check()) == [BY_ITEM]
+
+    count.begin().accept(TOPIC)
+
+    assert count.check() == count.check(count.begin()) == {}
+
+
+def test_a_topic_that_was_made_anew_counts_from_its_beginning(count: Count) -> None:
+    count.topic.add(*range(100), pipelines=BY_ITEM)
+    count.check()
+    count.topic.letters.clear()
+    count.topic.add(*range(6), pipelines=BY_ITEM)
+
+    assert list(count.check()) == list(count.check(count.begin())) == [BY_ITEM]
 
     # Also when it has more letters than the one before had.
-    topic.add(*range(6, 200), pipelines=BY_ITEM)
+    count.topic.add(*range(6, 200), pipelines=BY_ITEM)
 
-    assert list(limits.check(metrics)) == list(begin().check(metrics)) == [BY_ITEM]
+    assert list(count.check()) == list(count.check(count.begin())) == [BY_ITEM]
 
 
-def test_a_topic_that_was_made_anew_is_known_by_an_end_that_goes_back(
-    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
-) -> None:
-    limits = begin()
-    limits.check(metrics)
-    topic.add(*range(20), pipelines=BY_KEY)
-    limits.accept(TOPIC)
-    topic.add(*range(20, 30), pipelines=BY_KEY)
-    limits.check(metrics)
-    topic.letters.clear()
-    topic.add(*range(25), pipelines=BY_ITEM)
+def test_a_topic_that_was_made_anew_is_known_by_an_end_that_goes_back(count: Count) -> None:
+    count.check()
+    count.topic.add(*range(20), pipelines=BY_KEY)
+    count.limits.accept(TOPIC)
+    count.topic.add(*range(20, 30), pipelines=BY_KEY)
+    count.check()
+    count.topic.letters.clear()
+    count.topic.add(*range(25), pipelines=BY_ITEM)
 
-    assert limits.check(metrics)[BY_ITEM].startswith("25 dead letters")
-    assert begin().check(metrics)[BY_ITEM].startswith("25 dead letters")
+    assert count.check()[BY_ITEM].startswith("25 dead letters")
+    assert count.check(count.begin())[BY_ITEM].startswith("25 dead letters")
 
 
 def test_what_comes_beyond_the_limit_is_a_number_alone() -> None:
@@ -201,35 +185,30 @@ def test_what_comes_beyond_the_limit_is_a_number_alone() -> None:
     assert (len(count), len(count.changes)) == (100, 6)
 
 
-def test_what_is_remembered_from_before_the_count_is_bounded(
-    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_remembered_from_before_the_count_is_bounded(count: Count, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_KNOWN", 10)
-    topic.add(*range(100), pipelines=BY_ITEM)
-    limits = begin()
-    limits.check(metrics)
-    topic.add(*range(90, 100), pipelines=BY_ITEM)
-    assert limits.check(metrics) == {}
-    topic.add(*range(6), pipelines=BY_ITEM)
+    count.topic.add(*range(100), pipelines=BY_ITEM)
+    count.check()
+    count.topic.add(*range(90, 100), pipelines=BY_ITEM)
+    assert count.check() == {}
+    count.topic.add(*range(6), pipelines=BY_ITEM)
 
-    assert limits.check(metrics)[BY_ITEM].startswith("6 dead letters")
+    assert count.check()[BY_ITEM].startswith("6 dead letters")
 
 
-def test_a_stop_ends_the_count_which_goes_on_from_there(
-    begin: Callable[..., DeadLetterLimits], topic: FakeLetters, metrics: Metrics
-) -> None:
-    begin().check(metrics)
-    topic.add(*range(6), pipelines=BY_ITEM)
+def test_a_stop_ends_the_count_which_goes_on_from_there(count: Count) -> None:
+    count.check(count.begin())
+    count.topic.add(*range(6), pipelines=BY_ITEM)
     stopping = Event()
-    limits = begin(stopping=stopping.is_set)
+    count.limits = count.begin(stopping=stopping.is_set)
     stopping.set()
 
-    assert limits.check(metrics) == {}
-    assert metrics.registry.get_sample_value("stream_processor_dead_letters", {"topic": TOPIC}) == 0
+    assert count.check() == {}
+    assert count.counted == 0
 
     stopping.clear()
 
-    assert limits.check(metrics)[BY_ITEM].startswith("6 dead letters")
+    assert count.check()[BY_ITEM].startswith("6 dead letters")
 
 
 def test_all_partitions_are_read_to_their_ends(
@@ -260,17 +239,16 @@ def test_a_topic_says_how_large_a_record_it_takes(brokers: KafkaSettings, create
 
 
 def test_a_damaged_note_stops_the_pipelines_of_its_topic_until_letters_are_accepted(
-    begin: Callable[[], DeadLetterLimits], tmp_path: Path, metrics: Metrics
+    count: Count, tmp_path: Path
 ) -> None:
-    limits = begin()
-    limits.check(metrics)
+    count.check()
     [note] = tmp_path.rglob(f"{TOPIC}.accepted.json")
     note.write_text("{")
 
-    stopped = limits.check(metrics)
+    stopped = count.check()
     assert stopped.keys() == {BY_KEY, BY_ITEM}
     assert f"{TOPIC}.accepted.json is not JSON" in stopped[BY_KEY]
     assert "accept-dead-letters" in stopped[BY_KEY]
 
-    limits.accept(TOPIC)
-    assert limits.check(metrics) == {}
+    count.limits.accept(TOPIC)
+    assert count.check() == {}
