@@ -1,14 +1,17 @@
-"""A pipeline that fails, is refused, loses its topic, is changed or goes: the others notice nothing."""
+"""A pipeline that fails, is refused, loses its topic, is changed, comes or goes: the others notice nothing."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 import yaml
 from confluent_kafka import Producer
 
 from statecast.orders.v1.order_pb2 import OrderChange
+from statecast.state.v1.state_pb2 import StateRecord
 from testkit.ports import free_ports
 from testkit.secured_broker import secured_broker
 from testkit.stream_processor.changes import change, order
@@ -18,9 +21,13 @@ from testkit.topics import create_topic, delete_topic, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
-KEYS = {"orders-by-key": by_order, "orders-by-customer": by_customer, "orders-by-item": by_item}
-WELL, FAILING, BEREFT = KEYS
+SHIPPED = {"orders-by-key": by_order, "orders-by-customer": by_customer, "orders-by-item": by_item}
+WELL, FAILING, BEREFT = SHIPPED
+ADDED, REMOVED = "added", "removed"
+KEYS = {**SHIPPED, ADDED: by_customer}
 MAX_FAILURES = 5
+PAUSE_S = 0.01
+"""Between two orders of a steady load."""
 USER = "stream-processor"
 
 
@@ -37,6 +44,28 @@ class Scene:
         self._changes.append(change(None, order(f"order-{number}"), number))
         self._producer.produce(f"{self.prefix}orders", self._changes[-1].SerializeToString(), b"key", number % 4)
         self._producer.flush()
+
+    @contextmanager
+    def load(self) -> Iterator[None]:
+        """Writes orders, one after the other, as long as the block runs."""
+        end = Event()
+
+        def write() -> None:
+            while not end.wait(PAUSE_S):
+                self.write_order()
+
+        thread = Thread(target=write)
+        thread.start()
+        try:
+            yield
+        finally:
+            end.set()
+            thread.join()
+
+    @property
+    def orders(self) -> int:
+        """How many orders have been written."""
+        return len(self._changes)
 
     def wait_for_orders(self, *names: str) -> None:
         for name in names:
@@ -74,7 +103,7 @@ class Scene:
 def scene(tmp_path: Path, kafka: str, prefix: str, write_pipeline: Callable[[str, Path, str], Path]) -> Iterator[Scene]:
     directory = tmp_path / "pipelines"
     directory.mkdir()
-    for name in KEYS:
+    for name in SHIPPED:
         write_pipeline(name, directory, prefix)
     settings = {"checkpoint_interval": "5s", "max_failures": str(MAX_FAILURES)}
     processor = Processor(tmp_path, kafka, free_ports(1)[0], [directory], **settings)
@@ -107,7 +136,7 @@ def test_what_becomes_of_one_pipeline_is_not_seen_by_the_readers_of_another(
     assert (up(query=FAILING), up(query=WELL)) == (0, 1)
     scene.put_checkpoint_back(kept)
     scene.write_order()
-    scene.wait_for_orders(*KEYS)
+    scene.wait_for_orders(*SHIPPED)
     wait_until(lambda: FAILING not in processor.get("/readyz")[1], processor.log_tail)
     assert scene.starts(FAILING) > 1
 
@@ -142,6 +171,45 @@ def test_what_becomes_of_one_pipeline_is_not_seen_by_the_readers_of_another(
     assert processor.stop() == 0
 
 
+def test_readers_see_no_change_twice_and_miss_none_while_other_pipelines_fail_change_come_and_go(
+    scene: Scene, write_pipeline: Callable[[str, Path, str], Path]
+) -> None:
+    processor = scene.processor
+    for name in (ADDED, REMOVED):
+        create_topic(scene.bootstrap, scene.prefix + name)
+    write_copy(write_pipeline, REMOVED, scene)
+    processor.start()
+    processor.wait_ready()
+    with scene.load():
+        wait_until(scene.checkpoint.joinpath("commits", "0").exists, processor.log_tail)
+        scene.take_checkpoint_away()
+        change_trigger(scene.directory / f"{BEREFT}.yaml")
+        (scene.directory / f"{REMOVED}.yaml").unlink()
+        write_copy(write_pipeline, ADDED, scene)
+        wait_until(lambda: scene.starts(BEREFT) == 2, processor.log_tail)
+        wait_until(lambda: scene.starts(ADDED) == 1, processor.log_tail)
+        wait_until(lambda: f'query="{REMOVED}"' not in processor.get("/metrics")[1], processor.log_tail)
+        scene.wait_for_note(f"{FAILING} stands still: it failed {MAX_FAILURES} times in a row")
+    scene.wait_for_orders(WELL, BEREFT, ADDED)
+
+    # A real-time query writes a record for each change, and would write some again when it starts anew.
+    records = read_topic(scene.bootstrap, scene.prefix + WELL)
+    assert sorted(StateRecord.FromString(each.value or b"").sequence for each in records) == list(
+        range(1, scene.orders + 1)
+    )
+    assert {name: scene.starts(name) for name in (WELL, BEREFT, ADDED, REMOVED)} == {
+        WELL: 1,
+        BEREFT: 2,
+        ADDED: 1,
+        REMOVED: 1,
+    }
+    failures = partial(processor.metric, "stream_processor_query_failures_total")
+    assert (failures(), failures(query=FAILING)) == (MAX_FAILURES, MAX_FAILURES)
+    up = partial(processor.metric, "stream_processor_query_up")
+    assert [up(query=name) for name in (WELL, BEREFT, ADDED, FAILING)] == [1, 1, 1, 0]
+    assert processor.stop() == 0
+
+
 def test_a_pipeline_without_its_permission_waits_alone_and_goes_on_once_it_has_it(
     tmp_path: Path, write_pipeline: Callable[[str, Path, str], Path]
 ) -> None:
@@ -170,6 +238,13 @@ def test_a_pipeline_without_its_permission_waits_alone_and_goes_on_once_it_has_i
 
             assert (failures, scene.starts(WELL)) == (1, 1)
             assert processor.stop() == 0
+
+
+def write_copy(write_pipeline: Callable[[str, Path, str], Path], name: str, scene: Scene) -> None:
+    """Writes a pipeline of this name that does the same as one of the orders', with a topic of its own."""
+    content = yaml.safe_load(write_pipeline(FAILING, scene.directory.parent, scene.prefix).read_text())
+    content |= {"name": name, "sink": {"topic": scene.prefix + name}}
+    (scene.directory / f"{name}.yaml").write_text(yaml.safe_dump(content))
 
 
 def change_trigger(file: Path) -> None:
