@@ -197,13 +197,18 @@ def test_a_pipeline_waits_for_its_topics(run: Run) -> None:
     assert (run.running, run.refused) == (BEFORE | ADDED, 0)
 
 
-def test_a_pipeline_without_task_slots_says_that_the_process_must_be_started_anew(run: Run) -> None:
+def test_a_pipeline_waits_for_its_task_slots(run: Run) -> None:
     run.slots = 7
     run.copy("orders-by-item")
     [told] = run.look()
 
-    assert "there are 7 task slots and 8 are needed: start the process anew" in told
+    assert "there are 7 task slots and 8 are needed: add workers to a cluster, else start the process anew" in told
     assert (run.running, run.refused) == (BEFORE, 1)
+
+    run.slots = 8
+
+    assert run.look() == []
+    assert (run.running, run.refused) == (BEFORE | ADDED, 0)
 
 
 def test_a_changed_file_starts_its_own_pipeline_again(run: Run) -> None:

@@ -95,7 +95,7 @@ class Additions:
     A file that is refused is logged once, and so is a file with a pipeline that does not fit beside the others; the
     pipeline that ran from it before goes on. A pipeline without its topics is looked at again: such are `pending` at
     the start, too. `slots` returns the number of task slots. A real-time query that does not find its own slots ends at
-    once, so a pipeline that needs more slots than there are waits for the next start of the process.
+    once, so a pipeline that needs more slots than there are waits until executors have come or pipelines have gone.
     """
 
     directories: PipelineDirectories
@@ -172,7 +172,10 @@ class Additions:
         beside = [each for each in self.plans if each not in old]
         needed, offered = slots_needed([*beside, *plans]), self.slots()
         if needed > offered:
-            raise TooFewSlotsError(f"there are {offered} task slots and {needed} are needed: start the process anew")
+            raise TooFewSlotsError(
+                f"there are {offered} task slots and {needed} are needed: add workers to a cluster, else start the "
+                "process anew"
+            )
         highest = self.topics.highest_epoch
         plans = [replace(each, epoch=claim(self.checkpoints, each, highest)) for each in plans]
         waiting = [Waiting(each, self.prepare(each, self._current_contract())) for each in plans]
@@ -215,5 +218,5 @@ class Additions:
                 self.pending.append(file)
 
 
-PASSING = (TopicsMissingError, CheckpointsUnusableError, KafkaException)
+PASSING = (TopicsMissingError, CheckpointsUnusableError, KafkaException, TooFewSlotsError)
 """Errors that may be over at the next look, although no file changes."""
