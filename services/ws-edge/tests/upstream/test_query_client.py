@@ -126,6 +126,21 @@ async def test_a_row_that_cannot_be_read_spoils_no_lookup_beside_it(
     ]
 
 
+async def test_a_key_that_is_refused_costs_those_asked_with_it_a_few_calls(service: FakeQueryService) -> None:
+    keys = [StoreKey(STORE.name, f"order-{n}") for n in range(64)]
+    for key in keys:
+        service.put(key, Order(order_id=key.group))
+    service.refused = frozenset({keys[40]})
+    client = QueryClient([service.address], timeout=30.0, batch_limit=64)
+    await client.list_shards()
+    answers = await asyncio.gather(*(client.get(STORE, key) for key in keys), return_exceptions=True)
+    await client.close()
+
+    assert [key for key, answer in zip(keys, answers, strict=True) if isinstance(answer, Exception)] == [keys[40]]
+    assert isinstance(answers[40], MalformedFrameError)
+    assert service.calls["BatchGetStates"] == 13, "the whole, and two halves six times"
+
+
 async def test_lookups_at_the_same_time_have_each_an_error_when_no_instance_answers(
     client: QueryClient, owner: FakeQueryService, other: FakeQueryService
 ) -> None:

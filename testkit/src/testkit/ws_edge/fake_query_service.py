@@ -37,6 +37,8 @@ class FakeQueryService(QueryServiceServicer):
         self.offset = 0
         self.held: dict[StoreKey, query_pb2.State | query_pb2.Absence] = {}
         self.failing: grpc.StatusCode | None = None
+        self.refused = frozenset[StoreKey]()
+        """The keys whose batches are refused."""
         self.delay = 0.0
         self.asked: Counter[StoreKey] = Counter()
         self.calls: Counter[str] = Counter()
@@ -110,8 +112,10 @@ class FakeQueryService(QueryServiceServicer):
         await self._begin("BatchGetStates", context)
         if request.bounds.HasField("max_lag_ms") and self.lag_ms > request.bounds.max_lag_ms:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "scripted to lag")
-        keys = [query.key for query in request.keys]
-        self.asked.update(StoreKey(request.store, key.group, key.sort, key.member) for key in keys)
+        keys = [StoreKey(request.store, each.key.group, each.key.sort, each.key.member) for each in request.keys]
+        self.asked.update(keys)
+        if not self.refused.isdisjoint(keys):
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "scripted to refuse the batch")
         self.ranges.update(each.group for each in request.ranges)
         response = self._newer(request)
         if not (response.results or response.ranges) and request.HasField("max_wait"):

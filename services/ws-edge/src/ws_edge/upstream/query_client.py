@@ -17,7 +17,7 @@ from statecast.query.v1.query_service_pb2 import BatchGetStatesResponse, ListSha
 from statecast_client.coalescing import Coalescer
 from statecast_client.router import RETRIED, Router, call_batch, stub
 from statecast_client.shard_map import group_by_owner, hash_group
-from ws_edge.errors import RequestError, UnavailableError
+from ws_edge.errors import RequestError, UnavailableError, UnknownStoreError
 from ws_edge.states import KeyState, Position, StoreKey, UnreadableRow
 from ws_edge.stores import Store
 from ws_edge.upstream.queries import (
@@ -163,17 +163,23 @@ class QueryClient:
             raise UnavailableError(f"the query service has left {query.key} out of its answer; try again in a moment")
         return result
 
-    async def _get_together(self, _: _Group, gets: Sequence[_Get]) -> Sequence[KeyState | None]:
-        """Returns the state of each key, or None where only a request for that key alone can tell."""
+    async def _get_together(self, group: _Group, gets: Sequence[_Get]) -> Sequence[KeyState | RequestError | None]:
+        """Returns the state or error of each key, or None where only a request for that key alone can tell.
+
+        What is refused together is asked again in halves, one after the other.
+        """
         store, queries = gets[0][0], [query for _, query in gets]
         try:
             response = await self._router.call(
                 store.name, queries[0].group, partial(call_batch, batch(store, queries)), self._timeouts
             )
-        except UnavailableError:
-            raise
-        except RequestError:  # of one of them, or of all together
-            return [None] * len(gets)
+        except (UnavailableError, UnknownStoreError):
+            raise  # it says nothing of single keys
+        except RequestError as error:
+            if len(gets) == 1:
+                return [error]
+            middle = len(gets) // 2
+            return [each for half in (gets[:middle], gets[middle:]) for each in await self._get_together(group, half)]
         states = self._read(store, queries, response)
         return [state if isinstance(state, KeyState) else None for state in states]
 
