@@ -13,6 +13,7 @@ EdgeError                          any of them; the text gives the remedy
 │   ├── TicketRefusedError         ticket_refused          403
 │   ├── UnknownChannelError        unknown_channel         404
 │   ├── UnreadableRowError         unreadable_row          500
+│   ├── RowTooLargeError           row_too_large           500
 │   ├── NotConfiguredError         not_configured          501
 │   └── UnavailableError           unavailable             503
 └── HandshakeError                 the socket is not opened, the call is not answered
@@ -113,6 +114,10 @@ class UnknownChannelError(RequestError, code="unknown_channel", http_status=404)
 
 class UnreadableRowError(RequestError, code="unreadable_row", http_status=500):
     """A row is not of its store's message, or no frame can hold it. Subscriptions go on, and bring the next one."""
+
+
+class RowTooLargeError(RequestError, code="row_too_large", http_status=500):
+    """A row does not fit into a frame, or not into an answer of the query service. Subscriptions go on, and bring the next one."""
 
 
 class NotConfiguredError(RequestError, code="not_configured", http_status=501):

@@ -142,6 +142,8 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """Target for the bytes that edge and kernel each buffer for a client on top of that."""
     max_frame_bytes: int = Field(16_384, ge=128)
     """Size of a client's frame; larger ones close the socket with 1009."""
+    max_sent_frame_bytes: int = Field(1_048_576, ge=16_384)
+    """Size of the largest frame that clients get, as iOS takes by default; a row beyond it is an error of its key."""
     stall_timeout_s: float = Field(20.0, gt=0)
     """How long a client may read nothing before its socket is reset."""
     ping_interval_s: float = Field(25.0, gt=0)

@@ -4,6 +4,7 @@ import pytest
 
 from testkit.ws_edge.edge import Clock, Recorder
 from ws_edge.authorization import Consumer
+from ws_edge.errors import RowTooLargeError, UnavailableError
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.watch import Watch
 from ws_edge.states import KeyState, Position, StoreKey
@@ -12,6 +13,7 @@ from ws_edge.upstream.queries import Progress
 KEY = StoreKey("orders-by-key", "order-1")
 ALICE = Consumer("customer-0001", "alice", False)
 BOB = Consumer("customer-0002", "bob", False)
+AWAY = UnavailableError("nobody answers")
 
 
 def row(offset: int, epoch: int = 1, owner: str = "customer-0001") -> KeyState:
@@ -107,7 +109,7 @@ def test_a_key_is_not_read_twice_at_a_time_and_missed_ticks_are_skipped(hub: Hub
     clock.now += 1.03
 
     assert hub.take_due() == []
-    hub.failed(watch)
+    hub.failed(watch, AWAY)
     assert hub.take_due() == []
     clock.now += 0.07
     assert hub.take_due() == [watch]
@@ -218,13 +220,62 @@ def test_a_first_answer_that_is_late_is_announced_once_and_then_comes(hub: Hub, 
     hub.subscribe(phone := Recorder(), ALICE, KEY, None, 0.1)
     for _ in range(100):
         for watch in hub.take_due():
-            hub.failed(watch)
+            hub.failed(watch, AWAY)
         clock.now += 0.1
         hub.advance()
 
     assert phone.events == ["delayed"]
     watch_of(hub, row(5))
     assert phone.events == ["delayed", "snapshot", "5!"]
+
+
+def test_an_outage_is_told_to_running_watches_once_and_what_comes_after_it_follows(hub: Hub, clock: Clock) -> None:
+    hub.subscribe(phone := Recorder(), ALICE, KEY, None, 0.1)
+    watch_of(hub, row(5))
+    for _ in range(2):
+        for _ in range(100):
+            clock.now += 0.1
+            for watch in hub.take_due():
+                hub.failed(watch, AWAY)
+            hub.advance()
+        clock.now += 0.1
+        for watch in hub.take_due():
+            hub.unchanged(watch, Progress())
+
+    assert phone.events == ["snapshot", "5!", "delayed", "delayed"]
+    clock.now += 0.1
+    watch_of(hub, row(6))
+    assert phone.events[-1] == "6"
+
+
+def test_a_failure_that_passes_soon_is_not_told(hub: Hub, clock: Clock) -> None:
+    hub.subscribe(phone := Recorder(), ALICE, KEY, None, 0.1)
+    watch_of(hub, row(5))
+    for number in range(100):
+        clock.now += 0.1
+        for watch in hub.take_due():
+            hub.failed(watch, AWAY) if number % 10 else hub.unchanged(watch, Progress())
+        hub.advance()
+
+    assert phone.events == ["snapshot", "5!"]
+
+
+def test_a_row_that_is_too_large_is_told_at_once_to_all_who_watch_it_and_who_come_later(hub: Hub, clock: Clock) -> None:
+    hub.subscribe(early := Recorder(), ALICE, KEY, None, 0.1)
+    watch_of(hub, row(5))
+    hub.subscribe(waiting := Recorder(), ALICE, KEY, Position(2, 1), 0.1)
+    for _ in range(50):
+        clock.now += 0.1
+        for watch in hub.take_due():
+            hub.failed(watch, RowTooLargeError("too large"))
+        hub.advance()
+    hub.subscribe(late := Recorder(), ALICE, KEY, None, 0.1)
+
+    assert [each.events for each in (early, waiting, late)] == [
+        ["snapshot", "5!", "delayed"],
+        ["snapshot", "5!", "delayed"],
+        ["delayed"],
+    ]
 
 
 def test_a_key_that_nobody_watches_is_forgotten(hub: Hub, clock: Clock) -> None:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ws_edge.authorization import Consumer
-from ws_edge.errors import RequestError
+from ws_edge.errors import RequestError, UnavailableError
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.watch import STALE_EPOCH_LIMIT, KeyWatch, Subscription, Watch, WatchStatus
@@ -113,7 +113,7 @@ class Replicas(RuleBasedStateMachine):
     def fail(self) -> None:
         watch = self._take_watch()
         if watch is not None:
-            self.hub.failed(watch)
+            self.hub.failed(watch, UnavailableError("away"))
 
     @invariant()
     def nobody_is_taken_back(self) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from testkit.ws_edge.edge import Clock, Recorder
 from ws_edge.authorization import Consumer
+from ws_edge.errors import UnavailableError
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.watch import Subscription, Watch
 from ws_edge.states import KeyState, Position, StoreKey
@@ -49,7 +50,7 @@ class Phones:
 
     def _answer(self, watch: Watch) -> None:
         if self.is_away:
-            self.hub.failed(watch)
+            self.hub.failed(watch, UnavailableError("away"))
         elif watch.position == self.state.position:
             if watch.interval == 0:
                 self.held = [watch]
@@ -126,7 +127,7 @@ def test_nothing_is_told_again_while_nobody_answers(phones: Phones) -> None:
     phones.is_away = False
     phones.run(2.5)
 
-    assert during == ["snapshot", *["5!"] * 3]
+    assert during == ["snapshot", *["5!"] * 3, "delayed"]
     assert 2 <= len(phone.events) - len(during) <= 3
 
 

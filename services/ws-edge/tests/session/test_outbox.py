@@ -30,7 +30,7 @@ def state(group: str, offset: int) -> KeyState:
 
 
 def test_a_newer_state_takes_the_place_of_the_one_it_replaces() -> None:
-    outbox = Outbox()
+    outbox = Outbox(1000)
     replaced = [outbox.put(state("a", 1)), outbox.put(state("b", 1)), outbox.put(newest := state("a", 2))]
 
     first, second = outbox.take(), outbox.take()
@@ -44,7 +44,7 @@ def test_a_newer_state_takes_the_place_of_the_one_it_replaces() -> None:
 
 
 def test_a_state_that_is_told_again_waits_once_and_skips_nothing() -> None:
-    outbox = Outbox()
+    outbox = Outbox(1000)
     outbox.put(waiting := state("a", 1), snapshot=False)
     outbox.put(state("b", 1))
     replaced = [outbox.put(waiting, snapshot=True) for _ in range(1000)]
@@ -58,7 +58,7 @@ def test_a_state_that_is_told_again_waits_once_and_skips_nothing() -> None:
 
 
 def test_a_range_waits_once_and_its_rows_count_nothing() -> None:
-    outbox = Outbox()
+    outbox = Outbox(1000)
     key = RangeKey("s", "g", "", "", 10, False)
     watch = RangeWatch(key, 0.0)
     subscription = Subscription(watch, Nobody(), Consumer("", "operator", True), None, 0.0, "", Backlog(True))
@@ -77,7 +77,7 @@ def test_a_range_waits_once_and_its_rows_count_nothing() -> None:
 
 
 def test_its_size_is_that_of_all_that_waits() -> None:
-    outbox = Outbox()
+    outbox = Outbox(1000)
     for group, offset, size in (("a", 1, 10), ("b", 1, 20), ("a", 2, 30)):
         outbox.put(KeyState(StoreKey("s", group), Position(1, offset), row=object(), size=size))
     outbox.reply({"type": "websocket.send", "text": "12345"})
@@ -94,7 +94,7 @@ def test_its_size_is_that_of_all_that_waits() -> None:
 
 
 def test_skipped_counts_since_the_last_frame_of_the_key() -> None:
-    outbox = Outbox()
+    outbox = Outbox(1000)
     for offset in range(4):
         outbox.put(state("a", offset))
     first = outbox.take()
@@ -107,7 +107,7 @@ def test_skipped_counts_since_the_last_frame_of_the_key() -> None:
 
 
 def test_replies_are_never_replaced_and_keep_their_order_among_states() -> None:
-    outbox = Outbox()
+    outbox = Outbox(1000)
     outbox.reply({"n": 1})
     outbox.put(between := state("a", 1))
     outbox.reply({"n": 2})
@@ -118,7 +118,7 @@ def test_replies_are_never_replaced_and_keep_their_order_among_states() -> None:
 
 
 def test_a_withdrawn_state_is_not_sent() -> None:
-    outbox = Outbox()
+    outbox = Outbox(1000)
     outbox.put(state("a", 1))
     outbox.put(state("a", 2))
     outbox.withdraw(StoreKey("s", "a"))
@@ -131,7 +131,7 @@ def test_a_withdrawn_state_is_not_sent() -> None:
 
 
 def test_a_change_that_replaces_a_snapshot_is_a_change() -> None:
-    outbox = Outbox()
+    outbox = Outbox(1000)
     outbox.put(state("a", 1), snapshot=True)
     outbox.put(state("b", 1), snapshot=True)
     outbox.put(state("a", 2))
@@ -141,7 +141,7 @@ def test_a_change_that_replaces_a_snapshot_is_a_change() -> None:
 
 @given(st.lists(st.sampled_from([*"abcde", "take"]), max_size=200))
 def test_it_never_holds_more_than_one_state_a_key_and_counts_every_one(steps: list[str]) -> None:
-    outbox, put, sent = Outbox(), 0, 0
+    outbox, put, sent = Outbox(1000), 0, 0
     for offset, step in enumerate(steps):
         if step == "take":
             item = outbox.take()

@@ -1,8 +1,10 @@
 """Frames and answers say for how long they may have been out of date, once that is long."""
 
+import asyncio
 import json
 from typing import Any
 
+import grpc
 import pytest
 from httpx import AsyncClient
 from websockets.asyncio.client import ClientConnection
@@ -68,3 +70,20 @@ async def test_a_row_that_stays_is_no_longer_stale_once_a_current_replica_has_co
 
     assert [each["lag_ms"] for each in replies] == [str(HOUR)] * 2
     assert later[1]["position"] == replies[1]["position"]
+
+
+async def test_an_outage_of_the_query_service_is_told_to_a_running_watch_by_its_id() -> None:
+    async with RunningEdge(min_interval_ms=20, default_interval_ms=20, tick_ms=5, unavailable_after_ms=100) as edge:
+        edge.query.put(KEY, ROW)
+        async with edge.socket("/v1/stream") as socket, asyncio.timeout(30):
+            await socket.send(json.dumps({"id": "7", "subscribe": {"store": KEY.store, "key": {"group": "12345"}}}))
+            frames = [json.loads(await socket.recv()) for _ in range(2)]
+            edge.query.failing = grpc.StatusCode.UNAVAILABLE
+            outage = json.loads(await socket.recv())
+            edge.query.failing = None
+            edge.query.put(KEY, Order(order_id="12345", customer_id=ME, tracking_number="1"))
+            later = json.loads(await socket.recv())
+
+    assert ["subscribed" in frames[0], "changed" in frames[1]] == [True, True]
+    assert (outage["id"], outage["error"]["code"]) == ("7", "unavailable")
+    assert later["changed"]["row"]["tracking_number"] == "1"

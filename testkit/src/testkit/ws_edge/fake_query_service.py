@@ -39,6 +39,8 @@ class FakeQueryService(QueryServiceServicer):
         self.failing: grpc.StatusCode | None = None
         self.refused = frozenset[StoreKey]()
         """The keys whose batches are refused."""
+        self.too_large = frozenset[StoreKey]()
+        """The keys with rows that are larger than an answer."""
         self.delay = 0.0
         self.asked: Counter[StoreKey] = Counter()
         self.calls: Counter[str] = Counter()
@@ -140,6 +142,10 @@ class FakeQueryService(QueryServiceServicer):
         response = query_service_pb2.BatchGetStatesResponse()
         for index, query in enumerate(request.keys):
             key = StoreKey(request.store, query.key.group, query.key.sort, query.key.member)
+            if key in self.too_large:
+                error = query_pb2.KeyError(code=grpc.StatusCode.RESOURCE_EXHAUSTED.value[0], message="too large")
+                response.results.add(index=index, error=error)
+                continue
             held = self.held.get(key) or query_pb2.Absence(position=Position(epoch=self.epoch, offset=self.offset))
             after = query.after if query.HasField("after") else Position()
             is_known = key in self.held and after.offset < held.position.offset

@@ -21,7 +21,7 @@ from statecast_client.push.protocol import Name, PushError, PushRefusedError, na
 from statecast_client.push.query import QuerySubscription
 from statecast_client.push.subscription import RangeSubscription, Subscription, Watched
 
-GOES_ON = ("unavailable", "unreadable_row")
+GOES_ON = ("unavailable", "unreadable_row", "row_too_large")
 """Errors after which a subscription stays: its answer, or the key's next row, follows."""
 
 THROTTLED = "too_many_frames"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from ws_edge.channels.channel import Channel
-from ws_edge.errors import EdgeError, MalformedFrameError
+from ws_edge.errors import EdgeError, MalformedFrameError, RowTooLargeError
 from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.watch import Subscription
 from ws_edge.query_specs import QuerySpec
@@ -159,6 +159,21 @@ def _check_characters(text: str) -> None:
 
 def text_frame(document: dict[str, Any]) -> Reply:
     return {"type": "websocket.send", "text": json.dumps(document, ensure_ascii=False, separators=(",", ":"))}
+
+
+MAX_CHARACTER_BYTES = 4
+"""Of a character in UTF-8."""
+
+
+def check_size(frame: Reply, key: AnyKey, max_bytes: int) -> None:
+    """Raises RowTooLargeError when the frame of the key's row is larger than `max_bytes`."""
+    content = frame.get("text") or frame.get("bytes") or ""
+    size = len(content)
+    if size * MAX_CHARACTER_BYTES > max_bytes and isinstance(content, str):
+        size = len(content.encode())
+    if size > max_bytes:
+        text = f"the row of {key} takes a frame of {size} bytes, and {max_bytes} is the most: what you have of it is old"
+        raise RowTooLargeError(text)
 
 
 def timestamp(nanoseconds: int) -> Timestamp:

@@ -9,7 +9,7 @@ from math import ceil
 from typing import Generic, TypeVar
 
 from ws_edge.authorization import Consumer
-from ws_edge.errors import ForbiddenError
+from ws_edge.errors import ForbiddenError, RequestError, RowTooLargeError
 from ws_edge.hub.member_changes import Backlog
 from ws_edge.hub.range_watch import RangeWatch
 from ws_edge.hub.watch import KeyWatch, Subscriber, Subscription, SubscriptionStatus, Watch, WatchStatus
@@ -42,11 +42,12 @@ class TimingWheel(Generic[T]):
         slot = self._slot_of[item] = max(ceil(at / self.tick - 1e-6), self._next)
         self._slots.setdefault(slot, {})[item] = None
 
-    def discard(self, item: T) -> None:
-        """Takes the item out, if it is there, so that nothing of it is kept until it would have been due."""
+    def discard(self, item: T) -> bool:
+        """Takes the item out, so that nothing of it is kept until it would have been due; returns whether it was in."""
         slot = self._slot_of.pop(item, None)
         if slot is not None:
             del self._slots[slot][item]
+        return slot is not None
 
     def due_at(self, item: T) -> float:
         """When the slot of the item starts."""
@@ -127,7 +128,10 @@ class Hub:
             self._begin(subscription, now)
         else:
             watch.waiting[subscription] = False
-            self._timers.add(subscription, now + self._first_answer_timeout)
+            if watch.failure is None:
+                self._timers.add(subscription, now + self._first_answer_timeout)
+            else:
+                subscriber.delayed(subscription)
             if watch.status is not WatchStatus.ASKED:
                 self._ask_now(watch, now)
         return subscription
@@ -186,9 +190,22 @@ class Hub:
         watch.note_lag(progress.lag_ms)
         self._go_on(watch, self._clock())
 
-    def failed(self, watch: Watch) -> None:
-        """Nobody has answered; the key is read again at its interval."""
-        self._ask_later(watch, self._clock())
+    def failed(self, watch: Watch, error: RequestError) -> None:
+        """Nobody has answered, or only with an error; the key is read again at its interval.
+
+        Its subscribers are told once it has failed for a while, and at once when its row is too large.
+        """
+        now = self._clock()
+        if watch.failing_since is None:
+            watch.failing_since = now
+        is_late = now - watch.failing_since >= self._first_answer_timeout
+        if watch.failure is None and (is_late or isinstance(error, RowTooLargeError)):
+            watch.failure = error
+            for subscription in tuple(watch.subscriptions):
+                is_new = subscription.status is not WAITING or self._timers.discard(subscription)
+                if is_new and not subscription.is_ended:
+                    subscription.subscriber.delayed(subscription)
+        self._ask_later(watch, now)
 
     def release(self, watch: Watch) -> None:
         """The long poll that held the watch no longer does; it is scheduled anew."""
@@ -199,7 +216,7 @@ class Hub:
         return self._timers.next_at(self._clock())
 
     def _go_on(self, watch: Watch, now: float) -> None:
-        watch.confirmed_at = now
+        watch.confirmed_at, watch.failing_since, watch.failure = now, None, None
         for subscription in tuple(watch.repeating):
             if subscription.status is CURRENT:
                 self._offer(subscription, now)

@@ -14,7 +14,7 @@ from itertools import chain
 import structlog
 from typing_extensions import override
 
-from ws_edge.errors import RequestError
+from ws_edge.errors import RequestError, UnavailableError
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.watch import Watch, WatchStatus
 from ws_edge.metrics import Metrics
@@ -92,7 +92,7 @@ class Poller:
             self.hub.unchanged(watch, result)
         elif isinstance(result, RequestError):
             self.metrics.failed_keys.inc()
-            self.hub.failed(watch)
+            self.hub.failed(watch, result)
         else:
             self.metrics.changed_keys.inc()
             self.hub.answered(watch, result)
@@ -152,8 +152,7 @@ class Lane(ABC):
                     log.exception(self.failure, store=self.store.name, keys=len(watches))
                     for watch in watches:
                         self.watches.pop(watch, None)
-                        poller.metrics.failed_keys.inc()
-                        poller.hub.failed(watch)
+                        poller.take(watch, UnavailableError(f"{watch.key} cannot be read: tell the operators"))
         finally:
             poller.forget(self)
 

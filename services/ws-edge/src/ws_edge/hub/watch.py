@@ -39,7 +39,10 @@ class Subscriber(Protocol):
         """The subscription has ended, and nothing that it brought and that is still unsent may be sent."""
 
     def delayed(self, subscription: Subscription, /) -> None:  # noqa: ARG002  a default
-        """The first answer takes long; it will come. Called once."""
+        """Nobody has answered for long, or only with an error: `subscription.watch.failure`. An answer will come.
+
+        Called once before the first answer, and once each time that answers stay out later.
+        """
         return
 
     def change_taken(self, subscription: Subscription, change: MemberChange, /) -> None:  # noqa: ARG002  a default
@@ -159,6 +162,10 @@ class Watch(ABC):
     """As in KeyState, of the last answer."""
     retired_epochs: frozenset[int] = field(default=frozenset(), init=False)
     """Epochs that were left: a replica that still answers with one of them is behind."""
+    failing_since: float | None = field(default=None, init=False)
+    """Since when each read of it has failed; None when the last one has not."""
+    failure: RequestError | None = field(default=None, init=False)
+    """Why reads fail, once subscribers have been told so."""
     stale_answers: int = field(default=0, init=False)
     """How many answers in a row were of retired epochs."""
     _query: Query | None = field(default=None, init=False)

@@ -27,6 +27,7 @@ const [TOO_LARGE, EXPIRED] = [1009, [401, 4401]];
 const [SUBPROTOCOL, TICKET] = ["statecast.push.v1+json", "statecast.ticket."]; // a ticket is not part of the address
 const LARGEST_AFTER = 8192; // of the positions in a frame, in characters: the server refuses larger frames
 const [THROTTLED, THROTTLED_PAUSE_MS] = ["too_many_frames", 1000]; // the server has not read it
+const UNSHOWN = ["unreadable_row", "row_too_large"];
 const PASSING = ["408", "429", "4408", "4429", "unreachable"];
 
 /** Why the server, or this client, refused something. `code` is a stable word or number, the message is for people. */
@@ -39,8 +40,8 @@ export class StatecastError extends Error {
 
 /**
  * One live connection. Its events: `state` when `.state` has changed ("connecting", "open", "waiting" for the next
- * attempt, "closed"), and `error` with a StatecastError in `.detail` for what ends no subscription: `unreadable_row` names a
- * key whose row cannot be shown, while its subscription goes on.
+ * attempt, "closed"), and `error` with a StatecastError in `.detail` for what ends no subscription: `unreadable_row` and
+ * `row_too_large` name a key whose row cannot be shown, while its subscription goes on.
  */
 export class Statecast extends EventTarget {
   #address;
@@ -275,7 +276,7 @@ export class Statecast extends EventTarget {
     const began = frame.subscribed ?? frame.range_watched;
     const error = refusal && new StatecastError(refusal.code, refusal.message);
     if (asker?.name && refusal?.code === "unavailable") return asker.onDelay?.(error); // its answer follows
-    if (asker?.name && refusal?.code === "unreadable_row") return this.#fail(error); // and the next row follows
+    if (asker?.name && UNSHOWN.includes(refusal?.code)) return this.#fail(error); // and the next row follows
     const held = began?.start === "START_RECOVERED" ? asker?.position : null; // a snapshot begins anew
     if (began && asker) Object.assign(asker, { inForce: true, position: began.through ?? held });
     if (began) return asker?.onStart?.({ recovered: began.start === "START_RECOVERED", members: began.members ?? 0 });

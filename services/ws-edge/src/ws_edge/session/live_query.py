@@ -109,7 +109,7 @@ class LiveQuery(Subscriber):
 
     @override
     def delayed(self, subscription: Subscription, /) -> None:
-        self._session.tell_delay(subscription.watch.key, self._request.reference)
+        self._session.tell_delay(subscription.watch, self._request.reference)
 
     def _follow(self, path: Path, row: KeyState, resumes: bool) -> None:
         """Watches the range that the row, of the range at `path`, names now, and no other for this row."""

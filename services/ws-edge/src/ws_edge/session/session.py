@@ -32,12 +32,13 @@ from ws_edge.errors import (
     FrameFloodError,
     MalformedFrameError,
     RequestError,
+    RowTooLargeError,
     TooManyFramesError,
     TooManySubscriptionsError,
     UnavailableError,
 )
 from ws_edge.hub.hub import Hub
-from ws_edge.hub.watch import Subscriber, Subscription
+from ws_edge.hub.watch import Subscriber, Subscription, Watch
 from ws_edge.metrics import Metrics
 from ws_edge.query_specs import QuerySpec, Subject, check_rights, steps_of
 from ws_edge.session.live_query import LiveQuery
@@ -103,7 +104,9 @@ class Session(Subscriber):
     _queries: dict[str, LiveQuery] = field(default_factory=dict, init=False)
 
     def __post_init__(self, send: Send) -> None:
-        self.writer = SocketWriter(self.codec, send, self.context.metrics.frames, self.context.clock)
+        context = self.context
+        max_frame_bytes = context.settings.max_sent_frame_bytes
+        self.writer = SocketWriter(self.codec, send, context.metrics.frames, context.clock, max_frame_bytes)
 
     async def run(self, receive: Receive, first: WatchRequest | None = None, feed: "ChannelFeed | None" = None) -> int:
         """Serves the socket, and closes the feed of its channel, until it is closed; returns the close code."""
@@ -196,7 +199,7 @@ class Session(Subscriber):
 
     @override
     def delayed(self, subscription: Subscription, /) -> None:
-        self.tell_delay(subscription.watch.key, subscription.reference)
+        self.tell_delay(subscription.watch, subscription.reference)
 
     def end_query(self, request: QueryRequest, error: RequestError) -> None:
         """Ends a query, and tells the client why."""
@@ -211,10 +214,11 @@ class Session(Subscriber):
             text = f"the queries of a socket may watch {limit} ranges: give narrower limits, or open another socket"
             raise TooManySubscriptionsError(text)
 
-    def tell_delay(self, key: AnyKey, reference: str) -> None:
-        """Tells the client that a first answer is late."""
-        text = f"{key} cannot be looked up now: keep the socket, the answer follows when it can be"
-        self.fail(UnavailableError(text), reference)
+    def tell_delay(self, watch: Watch, reference: str) -> None:
+        """Tells the client that an answer is late, or that its row is too large."""
+        text = f"{watch.key} cannot be looked up now: keep the socket, what is new follows when it can be"
+        failure = watch.failure
+        self.fail(failure if isinstance(failure, RowTooLargeError) else UnavailableError(text), reference)
 
     def _handle(self, event: Mapping[str, Any], expiry: ExpiryTimer, feed: "ChannelFeed | None") -> None:
         reference = ""

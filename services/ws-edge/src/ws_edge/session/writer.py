@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from ws_edge.codec.frames import FrameCodec, Reply
-from ws_edge.errors import UnreadableRowError
+from ws_edge.codec.frames import FrameCodec, Reply, check_size
+from ws_edge.errors import RowTooLargeError, UnreadableRowError
 from ws_edge.hub.watch import Subscription
 from ws_edge.metrics import FrameTally
 from ws_edge.states import AnyKey, KeyState, Place
@@ -49,6 +49,8 @@ class Outbox:
     Things leave in the order in which they came; a newer state takes the place of the one that it replaces.
     """
 
+    max_frame_bytes: int
+    """Of a larger row an error is sent, so it counts as no more than this."""
     replies: int = field(default=0, init=False)
     """How many replies wait; no more requests may be read when they are many."""
     size: int = field(default=0, init=False)
@@ -68,8 +70,9 @@ class Outbox:
         if old is not None and old.content is state:
             return False
         skipped = 0 if old is None else old.skipped + 1
-        self._items[state.key] = Item(state, state.size, skipped, snapshot, reference)
-        self.size += state.size - (0 if old is None else old.size)
+        size = min(state.size, self.max_frame_bytes)
+        self._items[state.key] = Item(state, size, skipped, snapshot, reference)
+        self.size += size - (0 if old is None else old.size)
         return old is not None
 
     def put_range(self, subscription: Subscription) -> None:
@@ -110,7 +113,9 @@ class SocketWriter:
     send: Send
     frames: FrameTally
     clock: Callable[[], float]
-    outbox: Outbox = field(default_factory=Outbox, init=False)
+    max_frame_bytes: int
+    """Of the frame of a row; for a larger one the client gets an error."""
+    outbox: Outbox = field(init=False)
     """Everything that is unsent; this writer alone adds to it."""
     end_code: int | None = field(default=None, init=False)
     """The code with which this side or the protocol has ended the socket; from then on nothing is sent any more."""
@@ -120,6 +125,9 @@ class SocketWriter:
     """Whether `_write` runs: an item that is taken to be sent may add to the outbox, before there is a task."""
     _task: asyncio.Task[None] | None = field(default=None, init=False)
     _closing: asyncio.Task[None] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.outbox = Outbox(self.max_frame_bytes)
 
     def put(self, state: KeyState, snapshot: bool, reference: str) -> None:
         """Sends a state, unless a newer one of its key comes before it could be sent."""
@@ -196,7 +204,7 @@ class SocketWriter:
         """As `_frame_of`; for a row that no frame can hold, the error that says so. The socket's other items go on."""
         try:
             return self._frame_of(item)
-        except UnreadableRowError as error:
+        except (UnreadableRowError, RowTooLargeError) as error:
             refusal = error
         except Exception:
             log.exception("frame_failed", key=str(item.key))
@@ -208,7 +216,9 @@ class SocketWriter:
         """The frame, None when there is nothing to send after all, and the commit time of a change, if that counts."""
         content = item.content
         if isinstance(content, KeyState):
-            return self.codec.frame_of(content, item.skipped), None if item.snapshot else content.commit_ns
+            frame = self.codec.frame_of(content, item.skipped)
+            check_size(frame, content.key, self.max_frame_bytes)
+            return frame, None if item.snapshot else content.commit_ns
         if isinstance(content, dict):
             return content, None
         change = content.take()
@@ -220,6 +230,7 @@ class SocketWriter:
         commit_ns = None if change.snapshot else change.state.commit_ns
         watch = content.watch
         frame = self.codec.member_changed(watch.key, change, content.position, watch.lag_ms, content.place)
+        check_size(frame, change.state.key, self.max_frame_bytes)
         return frame, commit_ns
 
     async def _end(self, close: Reply) -> None:

@@ -12,13 +12,14 @@ from statecast.state.v1.state_pb2 import Position as PositionMessage
 from statecast.state.v1.state_pb2 import StateKey
 from statecast_client.limits import MAX_RESPONSE_BYTES
 from statecast_client.shard_map import GroupHashes, hash_group
-from ws_edge.errors import MalformedFrameError, RequestError, UnavailableError, UnknownStoreError
+from ws_edge.errors import MalformedFrameError, RequestError, RowTooLargeError, UnavailableError, UnknownStoreError
 from ws_edge.private_fields import NOBODY, PrivateRow
 from ws_edge.states import AnyKey, KeyState, Position, RangeKey, StoreKey, UnreadableRow
 from ws_edge.stores import Store
 
 INVALID_ARGUMENT = 3
 NOT_FOUND = 5
+RESOURCE_EXHAUSTED = 8
 
 
 class Query(NamedTuple):
@@ -167,6 +168,8 @@ def position_message(position: Position) -> PositionMessage:
 
 def _result(store: Store, query: Query, result: query_pb2.KeyResult | query_pb2.RangeResult, lag_ms: int) -> Result:
     if result.HasField("error"):
+        if result.error.code == RESOURCE_EXHAUSTED:
+            return RowTooLargeError(f"{query.key} is not read, what you have of it is old: {result.error.message}")
         return failure_of(result.error.code, result.error.message)
     if isinstance(result, query_pb2.RangeResult):
         return _range_result(store, query, result, lag_ms)

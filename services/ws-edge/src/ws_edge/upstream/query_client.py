@@ -17,7 +17,7 @@ from statecast.query.v1.query_service_pb2 import BatchGetStatesResponse, ListSha
 from statecast_client.coalescing import Coalescer
 from statecast_client.router import RETRIED, Router, call_batch, stub
 from statecast_client.shard_map import group_by_owner, hash_group
-from ws_edge.errors import RequestError, UnavailableError, UnknownStoreError
+from ws_edge.errors import RequestError, RowTooLargeError, UnavailableError, UnknownStoreError
 from ws_edge.states import KeyState, Position, StoreKey, UnreadableRow
 from ws_edge.stores import Store
 from ws_edge.upstream.queries import (
@@ -117,7 +117,8 @@ class QueryClient:
     async def long_poll(self, store: Store, address: str, queries: Sequence[Query], max_wait: float) -> list[Result]:
         """Returns the results from one instance once one of them is newer, or after `max_wait` seconds."""
         call = partial(call_batch, batch(store, queries, max_wait))
-        return await self._results(store, queries, self._router.call_at(address, call, max_wait + self._timeout))
+        answer = self._router.call_at(address, call, max_wait + self._timeout)
+        return await self._fitting(store, queries, await self._results(store, queries, answer))
 
     async def get(self, store: Store, key: StoreKey) -> KeyState:
         """Returns the state of a key; callers that ask at the same time share a batch. Raises RequestError."""
@@ -186,7 +187,18 @@ class QueryClient:
     async def _poll_batch(self, store: Store, queries: Sequence[Query]) -> list[Result]:
         call = partial(call_batch, batch(store, queries))
         answer = self._router.call(store.name, queries[0].group, call, self._timeouts)
-        return await self._results(store, queries, answer)
+        return await self._fitting(store, queries, await self._results(store, queries, answer))
+
+    async def _fitting(self, store: Store, queries: Sequence[Query], read: list[Result]) -> list[Result]:
+        """Asks again for what did not fit into the answer with the rest; what does not fit alone keeps its error."""
+        left = [index for index, each in enumerate(read) if isinstance(each, RowTooLargeError)]
+        if len(queries) > 1:
+            middle = len(left) // 2 if len(left) == len(queries) else len(left)
+            for part in (each for each in (left[:middle], left[middle:]) if each):
+                answers = await self._poll_batch(store, [queries[index] for index in part])
+                for index, answer in zip(part, answers, strict=True):
+                    read[index] = answer
+        return read
 
     async def _results(
         self, store: Store, queries: Sequence[Query], answer: Awaitable[BatchGetStatesResponse]
