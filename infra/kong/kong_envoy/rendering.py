@@ -25,6 +25,8 @@ from kong_envoy.script import provider_of, script_of
 BUFFER_BYTES = 64 * 1024
 """What each buffer on the way to a client holds, as a target; the kernel counts its own overhead beside it. What a
 stalled client will never read must wait at the edge, which keeps the newest value of a key only."""
+STALLED_MS = 60_000
+"""How long a client may take nothing of what was sent to it, in milliseconds; as nginx's `send_timeout`."""
 NOT_REPEATED = "POST|LOCK|PATCH"
 """The methods that nginx, and so Kong, does not send again once they may have arrived."""
 
@@ -82,9 +84,9 @@ def _listener(name: str, address: str, gateway: KongFile, tls: dict[str, Any] | 
     place = _socket_address(address, loopback=True)
     script, routes, tokens = script_of(gateway), _routes(gateway, with_tls=tls is not None), _tokens(gateway)
     manager = _part("manager", name=name, routes=routes, max_buffered=MAX_BUFFERED, tokens=tokens, script=script)
-    return _part(
-        "listener", name=name, address=place, send_buffer=_kernel_buffer("SO_SNDBUF"), manager=manager, tls=tls
-    )
+    user_timeout = _socket_option(socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", STALLED_MS)
+    options = {"send_buffer": _kernel_buffer("SO_SNDBUF"), "user_timeout": user_timeout}
+    return _part("listener", name=name, address=place, manager=manager, tls=tls, **options)
 
 
 def _tls(gateway: KongFile, environment: Environment) -> dict[str, Any]:
@@ -109,7 +111,11 @@ def _socket_address(address: str, *, loopback: bool = False) -> dict[str, Any]:
 
 def _kernel_buffer(name: str) -> dict[str, Any]:
     """A socket option. Left alone, the kernel lets a buffer grow to megabytes. Windows are scaled by the handshake."""
-    option = {"level": socket.SOL_SOCKET, "name": getattr(socket, name), "int_value": BUFFER_BYTES}
+    return _socket_option(socket.SOL_SOCKET, name, BUFFER_BYTES)
+
+
+def _socket_option(level: int, name: str, value: int) -> dict[str, Any]:
+    option = {"level": level, "name": getattr(socket, name), "int_value": value}
     return {"description": name, **option, "state": "STATE_PREBIND"}
 
 
