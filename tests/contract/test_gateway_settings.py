@@ -69,6 +69,42 @@ def test_plugins_see_as_many_headers_as_can_be_set(deployment: str) -> None:
     assert DEPLOYMENTS[deployment]["KONG_LUA_MAX_REQ_HEADERS"] == "1000"
 
 
+@pytest.mark.parametrize("deployment", DEPLOYMENTS)
+def test_kongs_own_answers_do_not_say_what_runs(deployment: str) -> None:
+    """The response-transformer of the file sees only answers that come from an upstream."""
+    assert set(DEPLOYMENTS[deployment]["KONG_HEADERS"].split(",")) == {
+        "X-Kong-Request-Id",
+        "X-Kong-Upstream-Latency",
+        "X-Kong-Proxy-Latency",
+        "X-Kong-Response-Latency",
+    }
+
+
+def test_compose_stops_kong_by_a_signal_that_waits_for_no_socket() -> None:
+    """With the SIGQUIT of its image Kong goes on while a socket is open."""
+    assert yaml.safe_load((INFRA / "compose.yaml").read_text())["services"]["kong"]["stop_signal"] == "SIGTERM"
+
+
+def test_a_call_waits_shortly_for_a_silent_instance_of_the_query_service() -> None:
+    """Kong runs no check of type tcp for it, and has none for another port: every call may meet the silent one."""
+    file = yaml.safe_load(FILE_OF_KONG.read_text())
+    [upstream] = [each for each in file["upstreams"] if each["name"] == "query-service"]
+    [service] = [each for each in file["services"] if each["host"] == "query-service"]
+
+    assert upstream["healthchecks"]["active"]["type"] == "tcp"
+    assert service["connect_timeout"] <= 500
+    assert service["retries"] >= 1
+
+
+def test_no_header_of_a_credential_or_a_consumer_passes_from_a_client_to_an_edge() -> None:
+    """Those that name the consumer are set by the plugins of routes with credentials; a user's name is not."""
+    for service in yaml.safe_load(FILE_OF_KONG.read_text())["services"]:
+        [plugin] = [each for each in service["plugins"] if each["name"] == "request-transformer"]
+        removed = set(plugin["config"]["remove"]["headers"])
+
+        assert "X-Credential-Username" in removed or service["host"] == "query-service", service["name"]
+
+
 def _variable(reference: str) -> str:
     """The environment variable that a reference names, in either form."""
     return reference.upper().replace("-", "_")

@@ -19,6 +19,7 @@ FORGED = {
     "X-Consumer-Groups": "staff, forged",
     "X-Authenticated-Groups": "staff, forged",
     "X-Credential-Identifier": "forged",
+    "X-Credential-Username": "forged",
     "X-Anonymous-Consumer": "forged",
 }
 

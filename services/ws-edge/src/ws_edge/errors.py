@@ -117,7 +117,7 @@ class UnreadableRowError(RequestError, code="unreadable_row", http_status=500):
 
 
 class RowTooLargeError(RequestError, code="row_too_large", http_status=500):
-    """A row does not fit into a frame, or not into an answer of the query service. Subscriptions go on, and bring the next one."""
+    """A row fits into no frame, or into no answer of the query service. Subscriptions go on, and bring the next."""
 
 
 class NotConfiguredError(RequestError, code="not_configured", http_status=501):

@@ -172,7 +172,9 @@ def check_size(frame: Reply, key: AnyKey, max_bytes: int) -> None:
     if size * MAX_CHARACTER_BYTES > max_bytes and isinstance(content, str):
         size = len(content.encode())
     if size > max_bytes:
-        text = f"the row of {key} takes a frame of {size} bytes, and {max_bytes} is the most: what you have of it is old"
+        text = (
+            f"the row of {key} takes a frame of {size} bytes, and {max_bytes} is the most: what you have of it is old"
+        )
         raise RowTooLargeError(text)
 
 
