@@ -37,8 +37,8 @@ def test_another_customers_order_is_refused_on_every_way_in(
         frame = watch.next()
 
     assert (frame["type"], frame["error"]["code"]) == ("error", "forbidden")
-    assert alice.get(f"/update/orders/{order_id}").status_code == 403
-    assert alice.get(f"/v1/stores/orders-by-key/{order_id}").status_code == 403
+    assert alice.get(f"/update/orders/{order_id}").status_code == 404
+    assert alice.get(f"/v1/stores/orders-by-key/{order_id}").status_code == 404
     assert alice.get(f"/v1/stores/orders-by-customer/groups/{BOB}").status_code == 403
     assert alice.get("/v1/shards").status_code == 403
 

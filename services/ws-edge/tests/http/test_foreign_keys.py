@@ -118,8 +118,6 @@ async def test_by_a_range_in_an_own_channel(edge: RunningEdge, alice: AsyncClien
 @pytest.mark.parametrize(
     "path",
     [
-        f"/update/orders/{ORDER.group}",
-        f"/v1/stores/{ORDER.store}/{ORDER.group}",
         f"/v1/stores/{MEMBER.store}/groups/{MEMBER.group}",
         f"/v1/stores/orders-by-item/groups/{ORDER.group}",
         "/v1/shards",

@@ -110,8 +110,8 @@ async def test_a_page_token_does_not_name_the_last_row_which_may_be_hidden(
 @pytest.mark.parametrize(
     ("path", "status", "code"),
     [
-        ("/update/orders/54321", 403, "forbidden"),
-        ("/v1/stores/orders-by-key/54321", 403, "forbidden"),
+        ("/update/orders/54321", 404, "not_found"),
+        ("/v1/stores/orders-by-key/54321", 404, "not_found"),
         ("/v1/stores/orders-by-customer/groups/customer-0002", 403, "forbidden"),
         ("/v1/stores/orders-by-item/groups/item-1", 403, "forbidden"),
         ("/v1/shards", 403, "forbidden"),
@@ -137,10 +137,30 @@ async def test_a_call_that_cannot_be_answered_is_refused_with_its_reason(
     assert answer.json()["error"]["message"]
 
 
-async def test_a_deleted_order_is_not_found_and_the_message_says_so(edge: RunningEdge, alice: AsyncClient) -> None:
+@pytest.mark.parametrize("path", ["/update/orders/", "/v1/stores/orders-by-key/"])
+@pytest.mark.parametrize("headers", [{}, {"If-None-Match": '"7-1"'}, {"If-None-Match": "*"}])
+async def test_what_is_deleted_or_somebody_elses_or_unknown_has_one_answer(
+    edge: RunningEdge, alice: AsyncClient, path: str, headers: dict[str, str]
+) -> None:
+    names = ("theirs", "gone", "none", "bad")
+    keys = [StoreKey("orders-by-key", name) for name in names]
+    edge.query.put(keys[0], Order(order_id="theirs", customer_id="customer-0002"))
+    edge.query.put(keys[1], ORDER)
+    edge.query.delete(keys[1])
+    edge.query.put(keys[3], ORDER)
+    edge.query.held[keys[3]].payload = b"\xff"  # type: ignore[union-attr]
+    answers = [await alice.get(path + name, headers=headers) for name in names]
+
+    assert {each.status_code for each in answers} == {404}
+    assert len({each.text.replace(name, "") for each, name in zip(answers, names, strict=True)}) == 1
+    assert len({tuple(sorted({*each.headers} - {"date"})) for each in answers}) == 1
+    assert "etag" not in answers[0].headers
+
+
+async def test_staff_hear_that_a_row_was_deleted(edge: RunningEdge, operator: AsyncClient) -> None:
     edge.query.put(KEY, ORDER)
     edge.query.delete(KEY)
-    answer = await alice.get("/update/orders/12345")
+    answer = await operator.get("/update/orders/12345")
 
     assert answer.status_code == 404
     assert "was deleted" in answer.json()["error"]["message"]

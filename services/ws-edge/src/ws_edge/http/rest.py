@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, field_validator
 from statecast.json_documents import document_of
 from ws_edge.auth.gateway import Caller, Gateway, Tickets
 from ws_edge.auth.page_tokens import PageTokens
-from ws_edge.authorization import Consumer, check_key, check_row, may_see, seen_by
+from ws_edge.authorization import Consumer, check_key, may_see, seen_by
 from ws_edge.channels.revocations import Revocations
 from ws_edge.codec.frames import rfc3339
 from ws_edge.codec.order_codec import STORE, order_reply
@@ -274,11 +274,17 @@ class Rest:
         store.check(key)
         check_key(consumer, store.rule, key)
         answer = await self.client.get(store, key)
-        if answer.row is None:
-            raise NoStateError(f"{key} {'was deleted' if answer.deleted else 'is not known'}")
-        check_row(consumer, answer)
+        if answer.row is None or not may_see(consumer, answer):
+            raise NoStateError(_absence(consumer, store, answer))
         answer.check_readable()
         return store, seen_by(consumer, answer)
+
+
+def _absence(consumer: Consumer, store: Store, state: KeyState) -> str:
+    """Says that a key has no row. Where rows have owners, one text must do for all that an owner alone may know."""
+    if not store.rule.shows_all(consumer):
+        return f"there is no row of yours at {state.key}"
+    return f"{state.key} {'was deleted' if state.deleted else 'is not known'}"
 
 
 async def rows_document(states: Sequence[KeyState]) -> dict[str, Any]:
