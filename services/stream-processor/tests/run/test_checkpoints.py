@@ -30,12 +30,15 @@ class Place:
     def claim(
         self, pipeline: Pipeline, *, ids: Mapping[str, str] | None = None, epoch: int = 0, **partitions: int
     ) -> int:
-        """Claims the checkpoint; the id of a topic is A, or as `ids` say, and the highest epoch on the sink `epoch`."""
+        """Claims the checkpoint and returns its epoch.
+
+        Topics have the id A, or as `ids` say, and so many partitions; `epoch` is the highest on the sink.
+        """
         topics = topics_of([pipeline])
         counts = {**dict.fromkeys(topics, 4), **{name.replace("_", "-"): each for name, each in partitions.items()}}
         states = {name: TopicState((ids or {}).get(name, "A"), 4) for name in topics}
         [planned] = plan([pipeline], counts)
-        return claim(self.checkpoints, planned.at(states), lambda *_: epoch)
+        return claim(self.checkpoints, planned.at(states), lambda *_: epoch).epoch
 
     def make(self, pipeline: Pipeline) -> None:
         """Claims the checkpoint, and makes it as Spark would."""

@@ -205,7 +205,6 @@ def test_it_knows_what_the_broker_has(brokers: KafkaSettings, kafka: str, create
 
     assert topics.missing({topic: ["Read", "Write"]}) is None
     assert topics.missing({topic: [], "unknown": []}) == f"no topic unknown at {kafka}"
-    assert topics.partitions([topic]) == {topic: 3}
     assert topics.states([topic, "unknown"]).keys() == {topic}
     assert topics.states([topic])[topic].partitions == 3
     assert len(topics.states([topic])[topic].id) == 22

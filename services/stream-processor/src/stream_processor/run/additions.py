@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -25,17 +25,9 @@ from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run.admission import RefusedFiles
 from stream_processor.run.checkpoints import Checkpoints, claim
 from stream_processor.run.letters import DeadLetterLimits
-from stream_processor.run.plan import (
-    QueryPlan,
-    access_of,
-    begun,
-    check_together,
-    plan,
-    slots_needed,
-    topics_of,
-)
+from stream_processor.run.plan import QueryPlan, access_of, check_together, slots_needed
 from stream_processor.run.starts import Starts, Waiting
-from stream_processor.run.topics import Topics, fitted
+from stream_processor.run.topics import Topics, fitted, planned
 from stream_processor.settings import Settings
 
 log = structlog.get_logger()
@@ -168,7 +160,8 @@ class Additions:
         if (missing := self.topics.missing(access_of([pipeline]))) is not None:
             raise TopicsMissingError(missing)
         pipeline = fitted(pipeline, self.topics)
-        plans, old = self._planned(pipeline), [each for each in self.plans if each.pipeline == before]
+        plans = planned([pipeline], self.topics, self.settings.checkpoint_interval)
+        old = [each for each in self.plans if each.pipeline == before]
         beside = [each for each in self.plans if each not in old]
         needed, offered = slots_needed([*beside, *plans]), self.slots()
         if needed > offered:
@@ -176,8 +169,7 @@ class Additions:
                 f"there are {offered} task slots and {needed} are needed: add workers to a cluster, else start the "
                 "process anew"
             )
-        highest = self.topics.highest_epoch
-        plans = [replace(each, epoch=claim(self.checkpoints, each, highest)) for each in plans]
+        plans = [claim(self.checkpoints, each, self.topics.highest_epoch) for each in plans]
         waiting = [Waiting(each, self.prepare(each, self._current_contract())) for each in plans]
         is_new = [each.name for each in plans if not self.checkpoints.exists(each.name)]
         if before is not None:
@@ -191,12 +183,6 @@ class Additions:
         self.metrics.slots.set(needed)
         event = "a pipeline is new" if before is None else "a pipeline has changed"
         log.info(event, file=str(file), pipeline=pipeline.name)
-
-    def _planned(self, pipeline: Pipeline) -> list[QueryPlan]:
-        states = self.topics.states(topics_of([pipeline]))
-        partitions = {name: each.partitions for name, each in states.items()}
-        plans = plan([pipeline], partitions, self.settings.checkpoint_interval)
-        return [each.at(states) for each in begun(plans, self.topics.starts)]
 
     def _forget(self, before: Pipeline, plans: Sequence[QueryPlan]) -> None:
         """Stops the queries of a pipeline that ends, or that another one replaces."""

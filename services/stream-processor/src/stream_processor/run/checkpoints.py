@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, TypeAlias
@@ -228,8 +228,10 @@ def claim(
     checkpoints: Checkpoints,
     plan: QueryPlan,
     highest_epoch: Callable[[str, bool], int],
-) -> int:
-    """Records the meaning of the query's checkpoint, and returns its epoch: one above all that its topic has.
+) -> QueryPlan:
+    """Records the meaning of the query's checkpoint, and returns the plan with its epoch.
+
+    The epoch of a new checkpoint is one above all that the topic has.
 
     Raises PipelineChangedError:
 
@@ -265,7 +267,7 @@ def claim(
             f"{checkpoints.location(plan.name)} (epoch {epoch}), which readers keep: delete the checkpoint"
         )
     checkpoints.replace(note, {"epoch": epoch, **meaning})
-    return epoch
+    return replace(plan, epoch=epoch)
 
 
 def _known(checkpoints: Checkpoints, note: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -28,22 +28,14 @@ from stream_processor.run.checkpoints import Checkpoints, claim, open_checkpoint
 from stream_processor.run.first_loads import FirstLoads
 from stream_processor.run.letters import DeadLetterLimits, read_dead_letters
 from stream_processor.run.output import Output, SinkTail, summary
-from stream_processor.run.plan import (
-    QueryPlan,
-    access_of,
-    begun,
-    choose_master,
-    plan,
-    slots_needed,
-    topics_of,
-)
+from stream_processor.run.plan import QueryPlan, access_of, choose_master, slots_needed
 from stream_processor.run.queries import Prepared, prepare
 from stream_processor.run.restarts import Restarts
 from stream_processor.run.session import drain, missing_slots, start_session, stop
 from stream_processor.run.snapshots import Snapshots
 from stream_processor.run.sources import SourceWatch
 from stream_processor.run.starts import Slots, Starts, Waiting, check_any_left
-from stream_processor.run.topics import TOPICS_POLL_S, Topics, fitted, wait_while_missing
+from stream_processor.run.topics import TOPICS_POLL_S, Topics, fitted, planned, wait_while_missing
 from stream_processor.run.watch import RunningTasks, WatchedQuery, living_spark, look_at_all
 from stream_processor.settings import Settings
 from stream_processor.spark_internals import running_tasks, task_slots
@@ -85,18 +77,15 @@ class Runner:
                 refused.refuse(Path(each.file), TopicsMissingError(reason))
         pipelines = [each for each in pipelines if each.name not in absent]
         with self._broker():
-            states = topics.states(topics_of(pipelines))
             pipelines = list(_fitted(pipelines, topics, refused))
-        refused.check_any_left(pipelines)
+            refused.check_any_left(pipelines)
+            all_plans = planned(pipelines, topics, self.settings.checkpoint_interval)
         keyed = any(each.shuffles for each in pipelines)
         if keyed and not self._wait(CheckpointedGroup(self.settings).refused, TOPICS_POLL_S):
             return
-        partitions = {name: each.partitions for name, each in states.items()}
-        plans = plan(pipelines, partitions, self.settings.checkpoint_interval)
-        checkpoints = open_checkpoints(self.settings.checkpoints, partial(self._session, plans))
+        checkpoints = open_checkpoints(self.settings.checkpoints, partial(self._session, all_plans))
         with checkpoints.hold():
             with self._broker():
-                all_plans = [each.at(states) for each in begun(plans, topics.starts)]
                 plans = _sound(list(_claimed(all_plans, topics, checkpoints, refused)), refused)
                 loads = FirstLoads(all_plans, lambda name: not checkpoints.exists(name), topics.readable_ends)
             pipelines = [each for each in pipelines if Path(each.file) not in refused.errors]
@@ -163,8 +152,8 @@ class Runner:
             def prepared_again(plan: QueryPlan) -> Prepared:
                 # What is mounted may have more messages than when the run began.
                 contract = Contract(self.settings.with_descriptors(MessageTypes.read).descriptor_set)
-                plan = replace(plan, epoch=claim(checkpoints, plan, topics.highest_epoch))
-                return plan, prepared(plan, contract)
+                again = claim(checkpoints, plan, topics.highest_epoch)
+                return again, prepared(again, contract)
 
             # Each takes Spark a second or more while its code is cold.
             with ThreadPoolExecutor(os.cpu_count()) as threads:
@@ -290,7 +279,7 @@ def _claimed(
         claims = [threads.submit(claim, checkpoints, each, topics.highest_epoch) for each in plans]
     for each, claimed in zip(plans, claims, strict=True):
         with refused.refusing(Path(each.pipeline.file)):
-            yield replace(each, epoch=claimed.result())
+            yield claimed.result()
 
 
 def _sound(plans: Sequence[QueryPlan], refused: RefusedFiles) -> list[QueryPlan]:

@@ -1,9 +1,9 @@
 """Asks Kafka about topics, and waits until they and the executors are there."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 import structlog
@@ -33,7 +33,7 @@ from statecast_domains.values import EARLIEST, LATEST
 from statecast_service.kafka import KafkaSettings, connect, denied, reason
 from stream_processor.errors import ConfigurationError
 from stream_processor.pipeline.pipeline import Pipeline, dead_letter_topic
-from stream_processor.run.plan import UNSEEN, TopicState
+from stream_processor.run.plan import UNSEEN, QueryPlan, TopicState, begun, plan, topics_of
 from stream_processor.steps.encode import BESIDE_PAYLOAD, MAX_REQUEST_BYTES, TOMBSTONE_HEADER
 
 log = structlog.get_logger()
@@ -96,12 +96,6 @@ class Topics:
             if refused := {*access[name]} - (allowed[name] or set()):
                 return denied(", ".join(sorted(refused)), "topic", name)
         return None
-
-    def partitions(self, names: Iterable[str]) -> dict[str, int]:
-        """Returns the number of partitions of those of the topics that exist."""
-        self._admin.poll(0)  # a password that was changed meanwhile is taken from its file here
-        existing = self._admin.list_topics(timeout=self._timeout_s).topics
-        return {name: len(existing[name].partitions) for name in names if name in existing}
 
     def states(self, names: Iterable[str]) -> dict[str, TopicState]:
         """Those of the topics that exist; UNSEEN for one that the ACLs hide."""
@@ -202,8 +196,8 @@ class Topics:
     def _ask_offsets(
         self, names: Iterable[str], which: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
     ) -> dict[str, dict[int, Any]]:
-        """Returns the answer about each partition of those of the topics that exist."""
-        counts = self.partitions(names)
+        """Returns the answer about each partition of those of the topics that exist and are not hidden."""
+        counts = {name: state.partitions for name, state in self.states(names).items() if state != UNSEEN}
         requests = {TopicPartition(name, number): which for name, count in counts.items() for number in range(count)}
         answers: dict[str, dict[int, Any]] = {name: {} for name in counts}
         if requests:
@@ -317,6 +311,16 @@ def fitted(pipeline: Pipeline, topics: Topics) -> Pipeline:
     limited = with_record_limits(pipeline, topics.max_record_bytes)
     check_kept(limited, topics.config)
     return limited
+
+
+def planned(pipelines: Sequence[Pipeline], topics: Topics, checkpoint: timedelta | None) -> list[QueryPlan]:
+    """Returns the queries of pipelines by the state of their topics; `checkpoint` overrides the files' intervals.
+
+    Raises KafkaException.
+    """
+    states = topics.states(topics_of(pipelines))
+    plans = plan(pipelines, {name: each.partitions for name, each in states.items()}, checkpoint)
+    return [each.at(states) for each in begun(plans, topics.starts)]
 
 
 def with_record_limits(pipeline: Pipeline, max_record_bytes: Callable[[Iterable[str]], dict[str, int]]) -> Pipeline:
