@@ -1,6 +1,7 @@
 """Dead letters that are replayed, and which of them count as done."""
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,14 @@ def letter(at: int, origin: int, reason: str = "wrong", topic: str = "orders", *
 
 
 @pytest.fixture
-def note(tmp_path: Path) -> ReplayNote:
-    return ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "id")
+def open_note(tmp_path: Path) -> Callable[..., ReplayNote]:
+    """Reads the note of a topic with an id anew."""
+    return lambda topic="topic-1": ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", topic)
+
+
+@pytest.fixture
+def note(open_note: Callable[..., ReplayNote]) -> ReplayNote:
+    return open_note()
 
 
 def run(letters: list[DeadLetter], note: ReplayNote, reason: str = "") -> tuple[Counter[str], list[ReplayedRecord]]:
@@ -92,39 +99,33 @@ def test_the_letters_headers_are_the_last_ones() -> None:
     assert TRUNCATED == "statecast-truncated"
 
 
-def test_what_was_done_is_done_after_a_restart(tmp_path: Path) -> None:
-    note = ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-1")
+def test_what_was_done_is_done_after_a_restart_and_what_was_left_can_be_done_later(
+    note: ReplayNote, open_note: Callable[..., ReplayNote]
+) -> None:
     note.mark(0, 0)
     note.mark(0, 1, left=True)
     note.mark(0, 2)
     note.save()
-
-    again = ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-1")
+    again = open_note()
 
     assert [again.is_done(0, offset) for offset in range(4)] == [True, False, True, False]
     assert again.starts() == {0: 1}
     assert not again.is_done(1, 0)
 
+    again.mark(0, 1)
+    again.save()
 
-def test_what_was_left_can_be_done_later(tmp_path: Path) -> None:
-    note = ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-1")
-    note.mark(0, 0, left=True)
-    note.mark(0, 1)
+    assert open_note().starts() == {0: 3}
+
+
+def test_what_is_not_saved_is_not_done(note: ReplayNote, open_note: Callable[..., ReplayNote]) -> None:
     note.mark(0, 0)
-    note.save()
 
-    assert ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-1").starts() == {0: 2}
-
-
-def test_what_is_not_saved_is_not_done(tmp_path: Path) -> None:
-    ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-1").mark(0, 0)
-
-    assert not ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-1").is_done(0, 0)
+    assert not open_note().is_done(0, 0)
 
 
-def test_a_topic_that_was_made_anew_begins_anew(tmp_path: Path) -> None:
-    note = ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-1")
+def test_a_topic_that_was_made_anew_begins_anew(note: ReplayNote, open_note: Callable[..., ReplayNote]) -> None:
     note.mark(0, 5)
     note.save()
 
-    assert ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-2").starts() == {}
+    assert open_note("topic-2").starts() == {}
