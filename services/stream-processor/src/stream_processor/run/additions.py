@@ -1,7 +1,7 @@
 """Follows the directories of a run: starts pipelines of new and of changed files, and ends those of files that go."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from statecast_domains.errors import DomainFileError
 from statecast_service.errors import ServiceError
 from statecast_service.watched_files import Settled, content_of, state_of
 from stream_processor import shapes
-from stream_processor.errors import CheckpointsUnusableError, TooFewSlotsError, TopicsMissingError
+from stream_processor.errors import TooFewSlotsError, TopicsMissingError
 from stream_processor.metrics import Metrics
 from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import Pipeline
@@ -85,9 +85,9 @@ class Additions:
     that are gone; touches no other query.
 
     A file that is refused is logged once, and so is a file with a pipeline that does not fit beside the others; the
-    pipeline that ran from it before goes on. A pipeline without its topics is looked at again: such are `pending` at
-    the start, too. `slots` returns the number of task slots. A real-time query that does not find its own slots ends at
-    once, so a pipeline that needs more slots than there are waits until executors have come or pipelines have gone.
+    pipeline that ran from it before goes on. A pipeline without its topics or its task slots is looked at again.
+    `slots` returns the number of task slots. A real-time query that does not find its own slots ends at once, so a
+    pipeline that needs more slots than there are waits until executors have come or pipelines have gone.
     """
 
     directories: PipelineDirectories
@@ -102,7 +102,6 @@ class Additions:
     metrics: Metrics
     slots: Callable[[], int]
     prepare: Callable[[QueryPlan, Contract], DataStreamWriter]
-    pending: list[Path] = field(default_factory=list)
     _contract: Contract | None = field(default=None, init=False)
 
     def look(self) -> None:
@@ -110,17 +109,16 @@ class Additions:
 
         May block for seconds; the queries run meanwhile.
         """
+        files, follows = self.refused.passing, self.directories.follows
         if (changes := self.directories.changes()) is not None:
             changed, self._contract = changes.changed, None
             for file in changes.gone:
                 self._end(file)
-            unfollowed = [file for file in self.pending if not self.directories.follows(file)]
-            self.pending = [*changed, *unfollowed]
-            self.refused.keep(lambda file: file in changed or not self.directories.follows(file))
-        files, self.pending = self.pending, []
+            files = [*changed, *(file for file in files if not follows(file))]
+            self.refused.keep(lambda file: file in changed or not follows(file))
         fit = bool(files) and self._fit_together(files)
         for file in files:
-            with self._refusing(file):
+            with self.refused.refusing(file, KafkaException, PySparkException):
                 self._take(file, fit)
 
     def _fit_together(self, files: Sequence[Path]) -> bool:
@@ -193,16 +191,3 @@ class Additions:
     def _note(self, file: Path) -> None:
         self.directories.taken(file)
         self.refused.keep(lambda other: other != file)
-
-    @contextmanager
-    def _refusing(self, file: Path) -> Iterator[None]:
-        try:
-            yield
-        except (ServiceError, KafkaException, PySparkException) as error:
-            self.refused.refuse(file, error)
-            if isinstance(error, PASSING):
-                self.pending.append(file)
-
-
-PASSING = (TopicsMissingError, CheckpointsUnusableError, KafkaException, TooFewSlotsError)
-"""Errors that may be over at the next look, although no file changes."""

@@ -5,16 +5,25 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import structlog
+from confluent_kafka import KafkaException
 
 from statecast_service.errors import ServiceError
 from stream_processor import shapes
-from stream_processor.errors import ConfigurationError
+from stream_processor.errors import (
+    CheckpointsUnusableError,
+    ConfigurationError,
+    TooFewSlotsError,
+    TopicsMissingError,
+)
 from stream_processor.metrics import Metrics
 from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run.plan import check_together
 
 log = structlog.get_logger()
+
+PASSING = (TopicsMissingError, CheckpointsUnusableError, KafkaException, TooFewSlotsError)
+"""Errors that may be over at the next look, although no file changes."""
 
 
 class RefusedFiles:
@@ -25,11 +34,12 @@ class RefusedFiles:
         self._metrics = metrics
 
     @contextmanager
-    def refusing(self, file: Path) -> Iterator[None]:
-        """Refuses the file when the block raises ServiceError; other errors pass."""
+    def refusing(self, file: Path, *others: type[Exception]) -> Iterator[None]:
+        """Refuses the file when the block raises ServiceError or one of the others."""
+        errors: tuple[type[Exception], ...] = (ServiceError, *others)
         try:
             yield
-        except ServiceError as error:
+        except errors as error:
             self.refuse(file, error)
 
     def refuse(self, file: Path, error: Exception) -> None:
@@ -38,6 +48,11 @@ class RefusedFiles:
             log.error("the pipeline is not started; the others go on", file=str(file), reason=str(error))
         self.errors[file] = error
         self._metrics.refused_files.set(len(self.errors))
+
+    @property
+    def passing(self) -> list[Path]:
+        """The files that may be taken at the next look, although they do not change."""
+        return [file for file, error in self.errors.items() if isinstance(error, PASSING)]
 
     def keep(self, is_kept: Callable[[Path], bool]) -> None:
         """Forgets the other files, which have gone or run now."""

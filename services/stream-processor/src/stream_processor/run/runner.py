@@ -21,7 +21,7 @@ from stream_processor.errors import BrokerLostError, CheckpointsUnusableError, T
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import Pipeline
-from stream_processor.run.additions import PASSING, Additions, PipelineDirectories
+from stream_processor.run.additions import Additions, PipelineDirectories
 from stream_processor.run.admission import RefusedFiles, sound_pipelines
 from stream_processor.run.checkpointed import CheckpointedGroup, CheckpointedOffsets
 from stream_processor.run.checkpoints import Checkpoints, claim, open_checkpoints
@@ -191,7 +191,6 @@ class Runner:
                 self.metrics,
                 lambda: slots().offered,
                 prepared,
-                [file for file, error in refused.errors.items() if isinstance(error, PASSING)],
             )
             self._supervise(starts, plans, topics, limits, checkpoints, additions)
             self.readiness.report("draining")
