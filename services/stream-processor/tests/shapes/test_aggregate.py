@@ -115,6 +115,21 @@ def test_a_group_that_was_withheld_is_written_again_once_its_sum_fits(
     assert [each and each.shares for each in rows] == [2**62, None, 2**62]
 
 
+def test_a_group_with_an_extreme_beyond_its_field_is_withheld(
+    shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
+) -> None:
+    large, small = order("a", items=["large"]), order("b", items=["small"])
+    large.items[0].unit_price_cents, small.items[0].unit_price_cents = 2**32 + 7, 2**31 - 1
+    numbers = {"quantity": "max(element.unit_price_cents)"}
+    pipeline = shipped("orders-by-item", keep={"aggregate": numbers}, insert_only=True, **BY_ITEM)
+
+    rows = totals(pipeline, change(None, large, 1), change(None, small, 2))
+
+    assert rows["large"] is None
+    assert rows["small"] is not None
+    assert OrderItem.FromString(rows["small"].payload).quantity == 2**31 - 1
+
+
 def test_a_row_counts_of_which_a_number_cannot_be_computed(
     shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
 ) -> None:

@@ -282,6 +282,16 @@ def test_an_aggregate_whose_field_has_fewer_decimals_is_refused(
         written(pipeline(**turnover(**numbers), insert_only=True), created({}))
 
 
+def test_an_integer_beyond_an_unsigned_field_is_unset(
+    pipeline: Callable[..., Pipeline], written: Callable[..., Written], created: Callable[..., list[bytes]]
+) -> None:
+    selecting = pipeline(select={"boxes": "amount"}, sink=turnover()["sink"])
+
+    kept = written(selecting, created({"amount": 2**32 - 1}, {"amount": 2**32 + 7}, {"amount": -1}))
+
+    assert kept == {"1": {"boxes": 2**32 - 1}, "2": {}, "3": {}}
+
+
 def test_a_group_is_the_plain_digits_of_its_decimal(
     pipeline: Callable[..., Pipeline], written: Callable[..., Written], created: Callable[..., list[bytes]]
 ) -> None:

@@ -32,6 +32,7 @@ message Turnover {
   string tax = 6 [(statecast.change.v1.decimal) = {precision: 8, scale: 2}];
   string discounts = 7 [(statecast.change.v1.decimal) = {precision: 2, scale: 2}];
   optional int64 pieces = 8;
+  uint32 boxes = 9;
 }
 """
 

@@ -6,15 +6,13 @@ from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
-from pyspark.sql.types import DecimalType, LongType
+from pyspark.sql.types import DecimalType
 
 from stream_processor.pipeline.pipeline import SummingPipeline
 from stream_processor.steps.contributions import Part, parts_of
 from stream_processor.steps.dead_letters import LETTER, explode_groups
-from stream_processor.steps.functions import row_type
+from stream_processor.steps.functions import row_type, within
 from stream_processor.steps.windows import still_open
-
-_MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
 
 
 def differences(known: DataFrame, pipeline: SummingPipeline) -> DataFrame:
@@ -165,8 +163,6 @@ def _values(pipeline: SummingPipeline) -> dict[str, Column]:
 def _fitting(value: Column, field: str, pipeline: SummingPipeline) -> Column:
     """Returns the value; null when it is beyond the range of its field."""
     declared = row_type(pipeline.sink)[field].dataType
-    if not isinstance(declared, LongType | DecimalType):
-        return value
     if isinstance(declared, DecimalType):
-        return F.when(value.cast(declared).isNotNull(), value)
-    return F.when(value.between(_MIN_INT64, _MAX_INT64), value)
+        value = F.when(value.cast(declared).isNotNull(), value)
+    return within(value, pipeline.sink.fields_by_name[field])

@@ -4,6 +4,7 @@ A text that is a decimal (pipeline/decimals.py) is one in Spark, too.
 """
 
 from collections.abc import Mapping
+from decimal import Decimal
 from math import inf
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -35,6 +36,13 @@ _WIDER: dict[type[T.DataType], tuple[type[T.DataType], ...]] = {
     T.FloatType: (T.DoubleType,),
     T.DecimalType: (T.DoubleType,),
 }
+_RANGES: dict[int, tuple[int, int | Decimal]] = {
+    FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
+    FieldDescriptor.CPPTYPE_UINT32: (0, 2**32 - 1),
+    FieldDescriptor.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
+    FieldDescriptor.CPPTYPE_UINT64: (0, Decimal(2**64 - 1)),
+}
+UNSIGNED = (FieldDescriptor.CPPTYPE_UINT32, FieldDescriptor.CPPTYPE_UINT64)
 _DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 19}
 
 
@@ -125,6 +133,13 @@ def filled(message: Descriptor, columns: Mapping[str, Column]) -> Column:
     """The message's row: its fields are `columns` by name, the others null."""
     fields = row_type(message).fields
     return F.struct(*[columns.get(each.name, F.lit(None)).cast(each.dataType).alias(each.name) for each in fields])
+
+
+def within(value: Column, field: FieldDescriptor) -> Column:
+    """Returns the value, null where an integer field cannot hold it: cast or encoded, it would be another number."""
+    if field.is_repeated or field.cpp_type not in _RANGES:
+        return value
+    return F.when(value.between(*map(F.lit, _RANGES[field.cpp_type])), value)
 
 
 def fits(actual: T.DataType, declared: T.DataType) -> bool:

@@ -14,7 +14,7 @@ from pyspark.sql.types import DataType, IntegralType, StringType
 from statecast_domains.errors import PipelineFileError
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.spark_internals import attempt, attempted, exact, pattern_problem
-from stream_processor.steps.functions import Functions, filled, fits, row_type
+from stream_processor.steps.functions import UNSIGNED, Functions, filled, fits, row_type, within
 from stream_processor.steps.keys import single
 
 ELEMENT = "__element"
@@ -155,7 +155,9 @@ def _selected(scoped: DataFrame, pipeline: Pipeline, name: str, sql: str) -> Col
     if not fits(actual, declared):
         problem = f"is {actual.simpleString()}, the field needs {declared.simpleString()}"
         raise PipelineFileError(pipeline.file, key, problem)
-    return expression
+    field = pipeline.sink.fields_by_name[name]
+    # Spark's type of the others holds no number that the field does not.
+    return within(expression, field) if field.cpp_type in UNSIGNED else expression
 
 
 def _computed(scoped: DataFrame, pipeline: Pipeline, key: str, sql: str) -> tuple[Column, DataType]:
