@@ -10,8 +10,7 @@ from rigs.log import Log
 from rigs.loop import Loop
 from rigs.query_service import EPOCH, GROUP, ORDER, PARTITIONS, QUERY, SHARD, STORES, RunningQueryService
 
-from query_service.lookups.page_token import Cursor, encode_scan, encode_versions
-from query_service.serving import messages as requests
+from query_service.reads.page_token import Cursor, encode_scan, encode_versions
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1.state_pb2 import Position, StateKey
 
@@ -43,10 +42,10 @@ def calls(draw: st.DrawFn, service: ServiceDescriptor) -> tuple[str, bytes]:
     request = draw(messages(method.input_type, LIKELY))
     asked = getattr(request, "query", request)
     if isinstance(asked, query.ScanStatesRequest) and draw(st.booleans()):
-        asked.page_token = encode_scan(requests.scan_query(asked), draw(cursors))
+        asked.page_token = encode_scan(asked, draw(cursors))
     if isinstance(asked, query.ListVersionsRequest) and draw(st.booleans()):
         offset = draw(st.sampled_from((-(2**63), -1, 0, 3, 2**63 - 1)))
-        asked.page_token = encode_versions(requests.versions_query(asked), EPOCH, offset)
+        asked.page_token = encode_versions(asked, EPOCH, offset)
     return method.name, draw(damaged_bytes(st.just(request.SerializeToString())))
 
 

@@ -11,14 +11,15 @@ from prometheus_client import CollectorRegistry
 
 from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
-from query_service.lookups.hedging import Hedging
-from query_service.lookups.local_lookup import LocalLookup
-from query_service.lookups.request_checks import Limits
-from query_service.lookups.routing import RoutedLookup
 from query_service.metrics import Metrics
-from query_service.serving.peers import Peers, RemoteLookup
-from query_service.serving.servicers import ShardServicer
-from query_service.serving.shard_listing import ShardListing
+from query_service.reads.dispatch import Dispatch
+from query_service.reads.hedge import Hedging
+from query_service.reads.local import LocalReads
+from query_service.reads.request_checks import Limits
+from query_service.reads.routed import RoutedReads
+from query_service.server.methods import ShardMethods
+from query_service.server.peers import PeerReads, Peers
+from query_service.server.shard_listing import ShardListing
 from query_service.storage.changes import Changes
 from query_service.storage.checkpoints import Checkpoints, Pace
 from query_service.storage.progress import Progress
@@ -26,8 +27,7 @@ from query_service.storage.replica import Replica
 from query_service.storage.rocksdb_engine import RocksdbOpener
 from query_service.storage.store import PartitionStore
 from query_service.storage.store_directory import StoreDirectory, Topic
-from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
-from testkit.query_service import ManualClock, MessageLookup, call_limits, preference_of, store_definition
+from testkit.query_service import ManualClock, MessageReads, call_limits, preference_of, serve, store_definition
 
 EPOCH = 77
 TOPIC = Topic("topic", "id", EPOCH, 4)
@@ -159,34 +159,29 @@ async def serving_view(view: View, open_replica: OpenReplica, store_fields: dict
 @pytest.fixture(params=["local", "remote", "routed"])
 async def lookup(
     request: pytest.FixtureRequest, serving_view: View, metrics: Metrics, checkpoints: Checkpoints
-) -> AsyncIterator[MessageLookup]:
+) -> AsyncIterator[MessageReads]:
     """A lookup of each kind over the partitions of `serving_view`."""
-    local = LocalLookup(serving_view, LIMITS, time.monotonic)
+    local = LocalReads(serving_view, LIMITS, time.monotonic)
     if request.param == "local":
-        yield MessageLookup(local)
+        yield MessageReads(local)
         return
-    peers = Peers(1.0, 1.0, time.monotonic)
-    server = grpc.aio.server()
+    peers, limits = Peers(1.0, 1.0, time.monotonic), call_limits(metrics, time.monotonic)
     listing = ShardListing(serving_view, preference_of(serving_view, peers.of), time.monotonic)
-    servicer = ShardServicer(
-        local, listing, LIMITS, call_limits(metrics, time.monotonic), checkpoints, Pace(1e9, time.monotonic)
-    )
-    shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
-    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    pace = Pace(1e9, time.monotonic)
+    server, address = serve(ShardMethods(local, LIMITS, limits, listing, checkpoints, pace).methods())
     await server.start()
     holder = Member("query-1", address, address, 1)
     if request.param == "remote":
         async with grpc.aio.insecure_channel(address) as channel:
-            yield MessageLookup(RemoteLookup(shard_grpc.ShardServiceStub(channel), "query-1", time.monotonic))
+            yield MessageReads(PeerReads(channel, "query-1", time.monotonic))
     else:
         elsewhere = View(Member("query-2", "h:1", "h:2", 1), serving_view.stores.values(), 1)
         elsewhere.topics = serving_view.topics
         elsewhere.shard_map = ShardMap(frozenset({holder}), 1)
-        nothing = LocalLookup(elsewhere, LIMITS, time.monotonic)
+        nothing = LocalReads(elsewhere, LIMITS, time.monotonic)
         hedging = Hedging(0.02, 5.0, 0.1, metrics, time.monotonic)
         order = preference_of(elsewhere, peers.of)
-        yield MessageLookup(
-            RoutedLookup(elsewhere, nothing, peers.of, order, hedging, 5.0, LIMITS, metrics, time.monotonic)
-        )
+        dispatch = Dispatch(elsewhere, nothing, peers.of, order, hedging, 5.0, metrics, time.monotonic)
+        yield MessageReads(RoutedReads(elsewhere, nothing, dispatch, LIMITS, limits.in_flight.check_room))
     await peers.keep(())
-    await server.stop(None)
+    await server.stop(0)

@@ -1,36 +1,28 @@
 """Fakes and builders for unit tests; nothing in the service imports them."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from typing_extensions import override
 
 from query_service.cluster.shard_map import Member
 from query_service.cluster.view import View
 from query_service.errors import LookupFailedError
-from query_service.lookups import (
-    BatchQuery,
-    BatchResult,
-    GetQuery,
-    GetResult,
-    Lookup,
-    PageResult,
-    Row,
-    ScanQuery,
-    VersionsQuery,
-    VersionsResult,
-)
-from query_service.lookups.preference import Preference
-from query_service.lookups.routed_peer import RoutedPeer
 from query_service.metrics import Metrics
-from query_service.serving import messages, responses
-from query_service.serving.call_limits import CallLimits, InFlight
-from query_service.storage.progress import Freshness
+from query_service.reads import Page, Reads, Row
+from query_service.reads.batch import message_of
+from query_service.reads.local import LocalReads
+from query_service.reads.route import Preference
+from query_service.reads.routed_peer import RoutedPeer
+from query_service.server.grpcio_server import GrpcioServer
+from query_service.server.limits import CallLimits, InFlight
+from query_service.server.methods import Method
 from query_service.storage.record import TOMBSTONE_HEADER, Headers, Record
-from query_service.storage.store_keys import HEADER, UNTIMED
 from query_service.storage.stores_file import StoreDefinition
-from statecast.query.v1 import query_service_pb2
+from statecast.query.v1 import query_pb2
+from statecast.query.v1 import query_service_pb2 as api
 from statecast.query.v1.query_service_pb2 import (
     BatchGetStatesResponse,
     GetStateResponse,
@@ -123,36 +115,41 @@ def call_limits(metrics: Metrics, monotonic: Callable[[], float], in_flight_byte
     return CallLimits(InFlight(in_flight_bytes, metrics), 5.0, 60.0, 1000, monotonic)
 
 
-class MessageLookup:
-    """Asks a Lookup by the messages of the contract, as a servicer does."""
+def serve(methods: Sequence[Method], port: int = 0) -> tuple[GrpcioServer, str]:
+    """Returns a server of methods, at any port for 0, that listens once it is started, and its address."""
+    server = GrpcioServer(1000, -1, None)
+    server.add_methods(methods)
+    return server, f"127.0.0.1:{server.bind_address(f'127.0.0.1:{port}')}"
 
-    def __init__(self, lookup: Lookup) -> None:
-        """Asks this Lookup."""
-        self._lookup = lookup
 
-    async def get(self, request: query_service_pb2.GetStateRequest, deadline: float) -> GetStateResponse:
+class MessageReads:
+    """Asks some Reads by the messages of the contract, and returns messages."""
+
+    def __init__(self, reads: Reads) -> None:
+        """Asks these."""
+        self._reads = reads
+
+    async def get(self, request: api.GetStateRequest, deadline: float) -> GetStateResponse:
         """Looks up one key."""
-        query = messages.get_query(request)
-        return responses.fill_get_response(GetStateResponse(), query, await self._lookup.get(query, deadline))
+        answer = self._reads.get(request, deadline)
+        return GetStateResponse.FromString(answer if isinstance(answer, bytes) else await answer)
 
-    async def batch(self, request: query_service_pb2.BatchGetStatesRequest, deadline: float) -> BatchGetStatesResponse:
+    async def batch(self, request: api.BatchGetStatesRequest, deadline: float) -> BatchGetStatesResponse:
         """Looks up a batch."""
-        query = messages.batch_query(request)
-        return responses.fill_batch_response(BatchGetStatesResponse(), query, await self._lookup.batch(query, deadline))
+        return await message_of(self._reads.batch(request, deadline))
 
-    async def scan(self, request: query_service_pb2.ScanStatesRequest, deadline: float) -> ScanStatesResponse:
+    async def scan(self, request: api.ScanStatesRequest, deadline: float) -> ScanStatesResponse:
         """Reads a page."""
-        result = await self._lookup.scan(messages.scan_query(request), deadline)
-        return responses.fill_scan_response(ScanStatesResponse(), result)
+        return ScanStatesResponse.FromString((await self._reads.scan(request, deadline)).encoded())
 
-    async def versions(self, request: query_service_pb2.ListVersionsRequest, deadline: float) -> ListVersionsResponse:
+    async def versions(self, request: api.ListVersionsRequest, deadline: float) -> ListVersionsResponse:
         """Reads a page of versions."""
-        result = await self._lookup.versions(messages.versions_query(request), deadline)
-        return responses.fill_versions_response(ListVersionsResponse(), result)
+        answer = self._reads.versions(request, deadline)
+        return ListVersionsResponse.FromString(answer if isinstance(answer, bytes) else await answer)
 
 
-class FakeLookup(Lookup):
-    """A Lookup that gives the same result, or fails in the same way, each time, and remembers its deadlines."""
+class FakeReads(Reads):
+    """Gives empty values, or fails in the same way, each time, and remembers its deadlines."""
 
     def __init__(self, answered_by: str, failure: LookupFailedError | None = None, *, forwarded: bool = False) -> None:
         """Answers as an instance of this name; `forwarded` as if over the internal service."""
@@ -161,35 +158,42 @@ class FakeLookup(Lookup):
         self.deadlines: list[float] = []
         self._forwarded = forwarded
 
-    @override
-    async def get(self, query: GetQuery, deadline: float) -> GetResult:
-        return GetResult(self._value, self._freshness(deadline))
-
-    @override
-    async def batch(self, query: BatchQuery, deadline: float) -> BatchResult:
-        freshness = self._freshness(deadline)
-        return BatchResult([(index, 0, self._value) for index in range(len(query.keys))], [], [freshness])
-
-    @override
-    async def scan(self, query: ScanQuery, deadline: float, partition: int | None = None) -> PageResult:
-        return PageResult([Row(query.group.encode(), 0, self._value, 0)], "", self._freshness(deadline, partition or 0))
-
-    @override
-    async def versions(self, query: VersionsQuery, deadline: float) -> VersionsResult:
-        return VersionsResult([self._value], "", self._freshness(deadline))
-
     @property
-    def _value(self) -> bytes:
-        return HEADER.pack(0, 0, 0, 0, 0, UNTIMED)
+    def as_local(self) -> LocalReads:
+        """These, for what asks the stores of its own instance."""
+        return cast("LocalReads", self)
 
-    def _freshness(self, deadline: float, partition: int = 0) -> Freshness:
+    @override
+    async def get(self, request: api.GetStateRequest, deadline: float) -> bytes:
+        freshness = self._freshness(deadline)
+        return api.GetStateResponse(state=query_pb2.State(key=request.key), freshness=freshness).SerializeToString()
+
+    @override
+    async def batch(self, request: api.BatchGetStatesRequest, deadline: float) -> api.BatchGetStatesResponse:
+        freshness = self._freshness(deadline)
+        states = [query_pb2.State(key=each.key) for each in request.keys]
+        results = [query_pb2.KeyResult(index=index, state=state) for index, state in enumerate(states)]
+        return api.BatchGetStatesResponse(results=results, freshness=[freshness])
+
+    @override
+    async def scan(self, request: api.ScanStatesRequest, deadline: float, partition: int | None = None) -> Page:
+        key = request.group.encode()
+        row = Row(key, query_pb2.State(key=state_pb2.StateKey(group=request.group)).SerializeToString())
+        return Page([row], "", self._freshness(deadline, partition or 0))
+
+    @override
+    async def versions(self, request: api.ListVersionsRequest, deadline: float) -> bytes:
+        freshness = self._freshness(deadline)
+        return api.ListVersionsResponse(versions=[query_pb2.Version()], freshness=freshness).SerializeToString()
+
+    def _freshness(self, deadline: float, partition: int = 0) -> query_pb2.Freshness:
         self.deadlines.append(deadline)
         if self.failure is not None:
             raise self.failure
-        return Freshness(partition, 0, 0, 0, 0, self.answered_by, self._forwarded)
+        return query_pb2.Freshness(partition=partition, answered_by=self.answered_by, forwarded=self._forwarded)
 
 
-class GatedLookup(FakeLookup):
+class GatedReads(FakeReads):
     """Answers once its gate is open, and remembers which calls were cancelled."""
 
     def __init__(self, answered_by: str) -> None:
@@ -200,8 +204,8 @@ class GatedLookup(FakeLookup):
         self.cancelled = 0
 
     @override
-    async def get(self, query: GetQuery, deadline: float) -> GetResult:
-        result = await super().get(query, deadline)
+    async def get(self, request: api.GetStateRequest, deadline: float) -> bytes:
+        result = await super().get(request, deadline)
         try:
             await self.gate.wait()
         except asyncio.CancelledError:
@@ -213,10 +217,10 @@ class GatedLookup(FakeLookup):
 class FakePeers:
     """Peers that are not connected to anything."""
 
-    def __init__(self, lookups: dict[Member, FakeLookup], clock: Callable[[], float]) -> None:
-        """Has one peer per lookup, which backs off for a second."""
-        self.lookups = lookups
-        self._peers = {member: RoutedPeer(lookup, 1.0, clock) for member, lookup in lookups.items()}
+    def __init__(self, reads: dict[Member, FakeReads], clock: Callable[[], float]) -> None:
+        """Has one peer for each of the reads, which backs off for a second."""
+        self.reads = reads
+        self._peers = {member: RoutedPeer(each, 1.0, clock) for member, each in reads.items()}
 
     def of(self, member: Member) -> RoutedPeer:
         """Returns the peer of a member."""

@@ -12,23 +12,16 @@ import grpc
 from google.protobuf.message import Message
 
 from query_service.errors import LookupFailedError
-from query_service.lookups.hedging import Hedging
-from query_service.lookups.routing import RoutedLookup
-from query_service.serving.call_bytes import handler_of
-from query_service.serving.call_limits import Context, ending_of
-from query_service.serving.fast_batches import FastBatches, PublicBatches, ShardBatches
-from query_service.serving.fast_gets import FastGets, OwnReplicas, PublicGets, ShardGets
-from query_service.serving.forwarded_gets import ForwardedGets
-from query_service.serving.forwards import Forwards
-from query_service.serving.grpc_server import Method, methods_of
-from query_service.serving.grpcio_server import GrpcioServer
-from query_service.serving.peers import Peer, Peers
-from query_service.serving.server import QUERY, SHARD
+from query_service.reads.hedge import Hedging
+from query_service.reads.status import ending_of
+from query_service.server.grpcio_server import GrpcioServer, Handler, handler_of
+from query_service.server.limits import Context
+from query_service.server.methods import SHARD, Method
+from query_service.server.peers import Peer, Peers
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as api
 from statecast.state.v1 import state_pb2
-from testkit.query_service import preference_of
-from testkit.served_stores import ME, PEER, AbortedError, FakeCall, ServedStores
+from testkit.served_stores import ME, PEER, ServedStores
 from testkit.waiting import wait_until_async
 
 _BACKOFF_S = 60.0  # so that no probe finds a peer again while a test looks at it
@@ -61,15 +54,10 @@ def batch_response(encoded: object) -> api.BatchGetStatesResponse:
 
 
 class PeerServer:
-    """The internal service of an instance, with its fast answers. Nobody is answered while the gate is closed."""
+    """The internal service of an instance. Nobody is answered while the gate is closed."""
 
     def __init__(self, stores: ServedStores) -> None:
         """Is open; nothing listens yet."""
-        held = OwnReplicas(stores.view)
-        stores.shards.fast = {
-            "GetState": ShardGets(FastGets(held, stores.in_flight)).answer,
-            "BatchGetStates": ShardBatches(FastBatches(held, stores.in_flight, 1000, None)).answer,
-        }
         self.gate = asyncio.Event()
         self.gate.set()
         self.asked: list[str] = []
@@ -77,7 +65,7 @@ class PeerServer:
         self.failure: grpc.StatusCode | None = None
         """What each lookup ends with, if anything."""
         self._server = GrpcioServer(1000, -1, None)
-        self._server.add_methods([self._gated(method) for method in methods_of(SHARD, stores.shards)])
+        self._server.add_handlers(SHARD, {name: self._gated(method) for name, method in stores.shards.items()})
 
     async def start(self, address: str) -> None:
         """Listens."""
@@ -88,17 +76,19 @@ class PeerServer:
         """Ends all calls and connections."""
         await self._server.stop(0)
 
-    def _gated(self, method: Method) -> Method:
-        async def handler(request: bytes, call: Context) -> bytes:
+    def _gated(self, method: Method) -> Handler:
+        handler = handler_of(method)
+
+        async def gated(request: bytes, call: Context) -> bytes:
             is_lookup = method.name != "ListPartitions"
             if is_lookup:
                 self.asked.append(method.name)
             await self.gate.wait()
             if is_lookup and self.failure is not None:
                 await call.abort(self.failure, "as the test says")
-            return await method.handler(request, call)
+            return await handler(request, call)
 
-        return method._replace(handler=handler)
+        return gated
 
 
 class ServedPair:
@@ -121,20 +111,7 @@ class ServedPair:
         self.server = PeerServer(self.there)
         clock = monotonic or here.clock
         peers = self.peers = Peers(_BACKOFF_S, timeout_s, clock)
-        preference, queries, view, metrics = preference_of(here.view, peers.of), here.queries, here.view, here.metrics
-        hedging = Hedging(hedge_after_s, timeout_s, 0.1, metrics, clock)
-        local, limits = here.shards.local, queries.query_limits
-        queries.lookup = RoutedLookup(view, local, peers.of, preference, hedging, timeout_s, limits, metrics, clock)
-        queries.limits = queries.limits._replace(monotonic=clock)
-        held, owned = OwnReplicas(view), OwnReplicas(view, preference)
-        own = ShardBatches(FastBatches(held, here.in_flight, 1000, None)).answer
-        forwards = Forwards(view, peers.of, preference, hedging, own, timeout_s, queries.limits, metrics)
-        calls = metrics.calls.of("GetState")
-        batches = FastBatches(owned, here.in_flight, 1000, queries.limits.response_bytes, forwards)
-        queries.fast = {
-            "GetState": PublicGets(FastGets(owned, here.in_flight, ForwardedGets(forwards, calls, 128)), calls).answer,
-            "BatchGetStates": PublicBatches(batches, metrics).answer,
-        }
+        here.route(peers.of, Hedging(hedge_after_s, timeout_s, 0.1, here.metrics, clock), timeout_s, clock)
 
     async def __aenter__(self) -> Self:
         await self.server.start(self.member.shard_address)
@@ -173,38 +150,20 @@ class ServedPair:
             if (ranked[0] == self.member) == there:
                 yield group
 
-    def fast(
-        self, method: str, request: Message, left_s: float | None = None
-    ) -> "bytes | asyncio.Future[bytes | None] | None":
-        """Returns the fast answer of `here` to a public call."""
-        return self.here.queries.fast[method](request.SerializeToString(), left_s)
+    def answer(self, method: str, request: Message, left_s: float | None = None) -> "bytes | asyncio.Future[bytes]":
+        """Returns the answer of `here` to a public call. Raises LookupFailedError."""
+        return self.here.queries[method].answer(request.SerializeToString(), left_s)
 
-    def forwarded(self, method: str, request: Message, left_s: float | None = None) -> "asyncio.Future[bytes | None]":
-        """Returns the fast answer of `here` to a call that it passes on."""
-        answer = self.fast(method, request, left_s)
+    async def answered(self, method: str, request: Message) -> bytes:
+        """Returns the response of `here` to a public call. Raises LookupFailedError."""
+        answer = self.answer(method, request)
+        return answer if isinstance(answer, bytes) else await answer
+
+    def forwarded(self, method: str, request: Message, left_s: float | None = None) -> "asyncio.Future[bytes]":
+        """Returns the answer of `here` to a call that has to wait for the peer."""
+        answer = self.answer(method, request, left_s)
         assert isinstance(answer, asyncio.Future)
         return answer
-
-    async def slow(self, method: str, request: Message) -> bytes | Ending:
-        """Returns the response of the servicer of `here`, or how it ends the call."""
-        call = FakeCall()
-        try:
-            respond: Callable[..., Any] = getattr(self.here.queries, method)
-            response: Message = await respond(request, call)
-        except AbortedError as ending:
-            code, details, trailing = ending.args
-            return code, details, trailing
-        finally:
-            call.end()
-        return response.SerializeToString()
-
-    async def served(self, request: api.GetStateRequest) -> api.GetStateResponse:
-        """Returns the response of a server of `here` to a get, by the fast answer or by the servicer."""
-        call: Any = FakeCall()
-        handler = handler_of(self.here.queries, QUERY.methods_by_name["GetState"])
-        response = await handler(request.SerializeToString(), call)
-        call.end()
-        return api.GetStateResponse.FromString(response)
 
     def is_usable(self, group: str) -> bool:
         """Whether the peer is asked before others for a group of the first store."""
@@ -220,8 +179,8 @@ class ServedPair:
         return self.here.metrics.registry.get_sample_value(f"query_service_{name}", labels) or 0.0
 
 
-async def outcome(answer: "asyncio.Future[bytes | None]") -> bytes | Ending | None:
-    """Returns a forwarded answer, or how it ends the call."""
+async def outcome(answer: "asyncio.Future[bytes]") -> bytes | Ending:
+    """Returns an answer that was waited for, or how it ends the call."""
     try:
         (encoded,) = await asyncio.gather(answer)  # not at once when it is done: its callbacks count the call first
     except LookupFailedError as failure:

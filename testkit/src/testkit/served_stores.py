@@ -1,23 +1,24 @@
-"""An instance's stores and servicers in one process, for tests that compare two ways to answer the same call."""
+"""An instance's stores and methods in one process."""
 
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
 
-from google.protobuf.message import Message
 from prometheus_client import CollectorRegistry
 
 from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
-from query_service.lookups.hedging import Hedging
-from query_service.lookups.local_lookup import LocalLookup
-from query_service.lookups.request_checks import Limits
-from query_service.lookups.routing import RoutedLookup
 from query_service.metrics import Metrics
-from query_service.serving.call_limits import CallLimits, InFlight
-from query_service.serving.servicers import QueryServicer, ShardServicer
-from query_service.serving.shard_listing import ShardListing
+from query_service.reads.dispatch import Dispatch
+from query_service.reads.hedge import Hedging
+from query_service.reads.local import LocalReads
+from query_service.reads.request_checks import Limits
+from query_service.reads.route import Preference
+from query_service.reads.routed import RoutedReads
+from query_service.reads.routed_peer import RoutedPeer
+from query_service.server.limits import CallLimits, InFlight
+from query_service.server.methods import Method, QueryMethods, ShardMethods
+from query_service.server.shard_listing import ShardListing
 from query_service.storage.changes import Changes
 from query_service.storage.checkpoints import Checkpoints, Pace
 from query_service.storage.engine import MemoryEngine
@@ -27,8 +28,8 @@ from query_service.storage.store import PartitionStore
 from query_service.storage.store_directory import Topic
 from query_service.storage.stores_file import StoreDefinition
 from testkit.query_service import (
-    FakeLookup,
     FakePeers,
+    FakeReads,
     FakeRecord,
     ManualClock,
     preference_of,
@@ -45,40 +46,6 @@ STORES = (
     store_definition("other", topic="others", message="json", format="plain", partitioner="crc32"),
     store_definition("retained", topic="retaineds", message="json", format="plain", retain="1m"),
 )
-
-
-class AbortedError(Exception):
-    """The servicer ended a call with a status: its code, text and trailing metadata are the arguments."""
-
-
-class FakeCall:
-    """A call without a deadline that ends when a test says so."""
-
-    def __init__(self) -> None:
-        """Has not ended yet."""
-        self._callbacks: list[Callable[[object], None]] = []
-
-    def time_remaining(self) -> None:
-        """Says that there is no deadline."""
-
-    def add_done_callback(self, callback: Callable[[object], None]) -> None:
-        """Calls it at the end."""
-        self._callbacks.append(callback)
-
-    async def abort(self, code: object, details: str, trailing: object) -> NoReturn:
-        """Ends the call with a status."""
-        raise AbortedError(code, details, trailing)
-
-    def end(self) -> None:
-        """Calls all back."""
-        for callback in self._callbacks:
-            callback(self)
-
-
-def at_once(answer: "bytes | asyncio.Future[bytes | None] | None") -> bytes | None:
-    """Returns a fast answer that waits for no peer."""
-    assert not isinstance(answer, asyncio.Future)
-    return answer
 
 
 class ServedStores:
@@ -102,22 +69,31 @@ class ServedStores:
         for definition in STORES:
             for partition in range(PARTITIONS):
                 view.replicas[definition.name, partition] = self._replica(definition, partition)
-        self.peers = FakePeers({peer: FakeLookup(peer.instance, forwarded=True)}, self.clock)
-        self.preference = preference_of(view, self.peers.of)
         self.in_flight = InFlight(in_flight_bytes, self.metrics)
-        limits, call_limits = (
-            Limits(1000, 100, 2, 10_000),
-            CallLimits(self.in_flight, 5.0, 60.0, response_bytes, self.clock),
-        )
-        local = LocalLookup(view, limits, self.clock)
+        self.limits = Limits(1000, 100, 2, 10_000)
+        self.call_limits = CallLimits(self.in_flight, 5.0, 60.0, response_bytes, self.clock)
+        self.local = LocalReads(view, self.limits, self.clock)
+        checkpoints = self.checkpoints = Checkpoints(Path("unused"), 0, self.metrics, self.clock)
+        self.peers = FakePeers({peer: FakeReads(peer.instance, forwarded=True)}, self.clock)
         hedging = Hedging(0.0, 5.0, 0.1, self.metrics, self.clock)
-        routed = RoutedLookup(
-            view, local, self.peers.of, self.preference, hedging, 5.0, limits, self.metrics, self.clock
+        listing = self.route(self.peers.of, hedging, 5.0, self.clock)
+        # Stores in memory have no checkpoints.
+        shards = ShardMethods(self.local, self.limits, self.call_limits, listing, checkpoints, Pace(1e9, self.clock))
+        self.shards: dict[str, Method] = {method.name: method for method in shards.methods()}
+
+    def route(
+        self, peer_of: Callable[[Member], RoutedPeer], hedging: Hedging, timeout_s: float, clock: Callable[[], float]
+    ) -> ShardListing:
+        """Routes public reads to these peers; returns what lists the shards."""
+        self.preference: Preference = preference_of(self.view, peer_of)
+        dispatch = Dispatch(self.view, self.local, peer_of, self.preference, hedging, timeout_s, self.metrics, clock)
+        routed = RoutedReads(self.view, self.local, dispatch, self.limits, self.in_flight.check_room)
+        listing = ShardListing(self.view, self.preference, self.clock)
+        self.public = QueryMethods(
+            routed, self.limits, self.call_limits._replace(monotonic=clock), listing, self.metrics
         )
-        listing = ShardListing(view, self.preference, self.clock)
-        self.queries = QueryServicer(routed, listing, limits, self.metrics, call_limits)
-        checkpoints = Checkpoints(Path("unused"), 0, self.metrics, self.clock)  # stores in memory have none
-        self.shards = ShardServicer(local, listing, limits, call_limits, checkpoints, Pace(1e9, self.clock))
+        self.queries: dict[str, Method] = {method.name: method for method in self.public.methods()}
+        return listing
 
     def write(self, store: str, key: str, payload: bytes | None, seconds: int | None = None) -> None:
         """Applies the next record of the partition of a key, which has NUL between its parts; None deletes."""
@@ -129,14 +105,6 @@ class ServedStores:
         else:
             record = tombstone(key, offset + 1, offset) if payload is None else put(key, offset + 1, offset, payload)
         replica.apply([record], offset + 1)
-
-    async def answer(self, method: Callable[[Any, Any], Any], request: Message) -> bytes | None:
-        """Returns what a servicer's method answers, or None when it ends the call with a status."""
-        try:
-            response: Message = await method(request, FakeCall())
-        except AbortedError:
-            return None
-        return response.SerializeToString()
 
     def _replica(self, definition: StoreDefinition, partition: int) -> Replica:
         store, topic = PartitionStore(MemoryEngine(), definition), self.view.topics[definition.topic]

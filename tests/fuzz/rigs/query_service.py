@@ -16,8 +16,8 @@ from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
 from query_service.instance import replica_factory, servers_of
 from query_service.metrics import Metrics
-from query_service.serving.grpc_status import STATUS
-from query_service.serving.peers import Peers
+from query_service.reads.status import STATUS
+from query_service.server.peers import Peers
 from query_service.settings import Settings
 from query_service.storage.checkpoints import Checkpoints
 from query_service.storage.progress import EndOffset

@@ -10,8 +10,8 @@ from pathlib import Path
 import uvloop
 
 from query_service.instance import Instance, wall_ms
-from query_service.serving.backup import back_up
-from query_service.serving.server import shard_tls
+from query_service.server.backup import back_up
+from query_service.server.server import shard_tls
 from query_service.settings import Settings
 from query_service.storage import inspection
 from query_service.storage.backup import Manifest, restore

@@ -1,8 +1,8 @@
-"""The errors of the query service; `grpc_status` gives each LookupFailedError its status."""
+"""The errors of the query service; `server.status` gives each LookupFailedError its status."""
 
 from typing import Self
 
-from query_service.storage.progress import Absence, Freshness
+from statecast.query.v1 import query_pb2
 from statecast_service.errors import ServiceError
 
 
@@ -53,20 +53,24 @@ class UnknownStoreError(LookupFailedError):
 
 
 class AbsentError(LookupFailedError):
-    """The key has no value, as of `freshness.applied_offset`."""
+    """The key has no value, as of `freshness.current_through`."""
 
-    def __init__(self, message: str, absence: Absence, freshness: Freshness) -> None:
+    def __init__(self, message: str, absence: query_pb2.Absence, freshness: query_pb2.Freshness) -> None:
         super().__init__(message)
         self.absence = absence
         self.freshness = freshness
 
     @classmethod
-    def of(cls, store: str, group: str, absence: Absence, freshness: Freshness) -> Self:
+    def of(cls, store: str, group: str, absence: query_pb2.Absence, freshness: query_pb2.Freshness) -> Self:
         return cls(f"key: `{group}` has no value in `{store}`", absence, freshness)
 
 
 class NotServedError(LookupFailedError):
     """This replica does not hold the partition, or has not caught up with it: another one is asked."""
+
+
+class PeerOverloadedError(NotServedError):
+    """The peer has more calls in work than it can hold, which tells nothing about its partitions."""
 
 
 class UnreachableError(LookupFailedError):

@@ -24,24 +24,20 @@ from query_service.cluster.restore_watch import RestoreWatch, terminal_bar
 from query_service.cluster.shard_map import Member, MemberTracker
 from query_service.cluster.topic_watch import TopicWatch
 from query_service.cluster.view import ClusterEvents, View
-from query_service.lookups.hedging import Hedging
-from query_service.lookups.local_lookup import LocalLookup
-from query_service.lookups.preference import Preference
-from query_service.lookups.request_checks import Limits
-from query_service.lookups.routing import RoutedLookup
 from query_service.metrics import Metrics
-from query_service.serving.call_bytes import FastAnswer
-from query_service.serving.call_limits import CallLimits, InFlight
-from query_service.serving.fast_batches import FastBatches, PublicBatches, ShardBatches
-from query_service.serving.fast_gets import FastGets, OwnReplicas, PublicGets, ShardGets
-from query_service.serving.forwarded_gets import ForwardedGets
-from query_service.serving.forwards import Forwards
-from query_service.serving.peers import Peers
-from query_service.serving.seeding import Seeding
-from query_service.serving.server import Servers, shard_tls
-from query_service.serving.servicers import QueryServicer, ShardServicer
-from query_service.serving.shard_channel import instance_at
-from query_service.serving.shard_listing import ShardListing
+from query_service.reads.dispatch import Dispatch
+from query_service.reads.hedge import Hedging
+from query_service.reads.local import LocalReads
+from query_service.reads.request_checks import Limits
+from query_service.reads.route import Preference
+from query_service.reads.routed import RoutedReads
+from query_service.server.limits import CallLimits, InFlight
+from query_service.server.methods import QueryMethods, ShardMethods
+from query_service.server.peers import Peers
+from query_service.server.seeding import Seeding
+from query_service.server.server import Servers, shard_tls
+from query_service.server.shard_channel import instance_at
+from query_service.server.shard_listing import ShardListing
 from query_service.settings import Settings
 from query_service.storage.changelog import Changelog
 from query_service.storage.checkpoints import Checkpoints, Pace
@@ -192,37 +188,23 @@ class Instance:
 
 
 def servers_of(settings: Settings, view: View, peers: Peers, metrics: Metrics, checkpoints: Checkpoints) -> Servers:
-    """Makes the servers of an instance, with the lookups behind them."""
+    """Makes the servers of an instance, with the reads behind them."""
     monotonic = time.monotonic
+    timeout_s, max_s = settings.call_timeout_ms / 1000, settings.max_call_ms / 1000
     peer_timeout_s = settings.peer_timeout_ms / 1000
     limits = Limits(settings.max_batch_keys, settings.max_page_size, settings.default_page_size, settings.max_wait_ms)
-    local = LocalLookup(view, limits, monotonic)
+    local = LocalReads(view, limits, monotonic)
     hedging = Hedging(settings.hedge_after_ms / 1000, peer_timeout_s, settings.hedge_share, metrics, monotonic)
     preference = Preference(view, peers.of, settings.demoted_lag_ms / 1000, settings.caught_up_ms / 1000)
-    routed = RoutedLookup(view, local, peers.of, preference, hedging, peer_timeout_s, limits, metrics, monotonic)
-    listing = ShardListing(view, preference, monotonic)
     in_flight = InFlight(settings.max_in_flight_mb << 20, metrics)
-    timeout_s, max_s = settings.call_timeout_ms / 1000, settings.max_call_ms / 1000
+    dispatch = Dispatch(view, local, peers.of, preference, hedging, peer_timeout_s, metrics, monotonic)
+    routed = RoutedReads(view, local, dispatch, limits, in_flight.check_room)
+    listing = ShardListing(view, preference, monotonic)
     call_limits = CallLimits(in_flight, timeout_s, max_s, settings.max_answer_bytes, monotonic)
-    owned, held = OwnReplicas(view, preference), OwnReplicas(view)
-    max_keys, max_bytes = limits.batch_keys, settings.max_answer_bytes
-    here = ShardBatches(FastBatches(held, in_flight, max_keys, None)).answer
-    shard_fast: dict[str, FastAnswer] = {
-        "GetState": ShardGets(FastGets(held, in_flight)).answer,
-        "BatchGetStates": here,
-    }
-    forwards = Forwards(view, peers.of, preference, hedging, here, peer_timeout_s, call_limits, metrics)
-    calls = metrics.calls.of("GetState")
-    gets = FastGets(owned, in_flight, ForwardedGets(forwards, calls, max_keys))
-    batches = FastBatches(owned, in_flight, max_keys, max_bytes, forwards)
-    fast: dict[str, FastAnswer] = {
-        "GetState": PublicGets(gets, calls).answer,
-        "BatchGetStates": PublicBatches(batches, metrics).answer,
-    }
-    queries = QueryServicer(routed, listing, limits, metrics, call_limits, fast)
+    queries = QueryMethods(routed, limits, call_limits, listing, metrics)
     pace, shard_limits = Pace(settings.seed_mb_per_s * 1e6, monotonic), call_limits._replace(max_s=math.inf)
-    shards = ShardServicer(local, listing, limits, shard_limits, checkpoints, pace, shard_fast)
-    return Servers(settings, queries, shards, in_flight)
+    shards = ShardMethods(local, limits, shard_limits, listing, checkpoints, pace)
+    return Servers(settings, queries.methods(), shards.methods(), in_flight)
 
 
 def seeding_of(settings: Settings, view: View, directory: StoreDirectory, peers: Peers, metrics: Metrics) -> Seeding:

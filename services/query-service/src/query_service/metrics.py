@@ -3,11 +3,8 @@
 from bisect import bisect_left
 from collections import Counter as Counts
 from collections.abc import Iterator
-from contextvars import ContextVar
 from functools import partial
 from itertools import accumulate
-from time import perf_counter
-from types import TracebackType
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -19,10 +16,6 @@ from query_service.errors import QueryServiceError
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _BOUNDS = (*map(str, _SECONDS), "+Inf")
-
-
-CALL_BEGAN: ContextVar[float] = ContextVar("CALL_BEGAN", default=0.0)
-"""When the call began that a task works on, by `perf_counter`, if a peer was asked before; else 0."""
 
 
 class MethodCalls:
@@ -49,25 +42,6 @@ class MethodCalls:
         return list(zip(_BOUNDS, accumulate(self._times), strict=True)), self._seconds
 
 
-class Measured:
-    """Counts the public call within its block, while it lasts and when it has ended, and how long it takes."""
-
-    __slots__ = ("_began", "_calls")
-
-    def __init__(self, calls: MethodCalls) -> None:
-        self._calls = calls
-
-    def __enter__(self) -> None:
-        self._began = CALL_BEGAN.get() or perf_counter()
-        self._calls.in_flight += 1
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
-        self._calls.in_flight -= 1
-        self._calls.ended("ok" if error is None else outcome_of(error), perf_counter() - self._began)
-
-
 def outcome_of(error: BaseException) -> str:
     """Returns how calls that end with an error are counted."""
     return type(error).__name__ if isinstance(error, QueryServiceError) else "interrupted"
@@ -84,9 +58,6 @@ class Calls(Collector):
         if calls is None:
             calls = self._methods[method] = MethodCalls()
         return calls
-
-    def measured(self, method: str) -> Measured:
-        return Measured(self.of(method))
 
     @override
     def collect(self) -> Iterator[Metric]:

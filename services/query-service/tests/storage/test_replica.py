@@ -8,8 +8,8 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from query_service.errors import NotServedError, StoreFailedError
-from query_service.lookups.replica_reads import is_value
 from query_service.metrics import Metrics
+from query_service.reads.replica_reads import is_value
 from query_service.storage.record import TOMBSTONE_HEADER, Headers
 from query_service.storage.replica import Replica, unexpired, unexpired_rows
 from query_service.storage.spread import Spread

@@ -14,7 +14,7 @@ from query_service.storage.progress import EndOffset
 from query_service.storage.replica import Replica, TopicPartition
 from query_service.storage.store_directory import Topic
 from query_service.storage.stores_file import StoreDefinition
-from statecast.partitioning import PARTITIONERS, partition_of
+from statecast.partitioning import PARTITIONERS
 from statecast_service.settings import suggest
 
 _log = structlog.get_logger()
@@ -61,9 +61,14 @@ class View:
             raise NotServedError(f"the topic `{definition.topic}` of store `{store}` is not known yet: try again")
         return topic
 
+    def partitioner_of(self, store: str) -> Callable[[str], int]:
+        """Returns a function from group to partition. Raises as `topic` does."""
+        partitions, hash_group = self.topic(store).partitions, PARTITIONERS[self.stores[store].partitioner]
+        return lambda group: hash_group(group) % partitions
+
     def partition_of(self, store: str, group: str) -> int:
         """Returns the partition of a group. Raises as `topic` does."""
-        return partition_of(group, self.topic(store).partitions, PARTITIONERS[self.store(store).partitioner])
+        return PARTITIONERS[self.store(store).partitioner](group) % self.topic(store).partitions
 
     def check_placed(self, store: str, group: str) -> None:
         """Raises MisplacedKeyError when a key of the group is known, or feared, to stand in another partition."""
@@ -72,9 +77,13 @@ class View:
             raise MisplacedKeyError(f"key: `{group}` of `{store}` is not looked up: {misplaced.reason}")
 
     def shard_of(self, store: str, group: str) -> StorePartition:
-        """Returns where a group is looked up. Raises as `check_placed` and `topic` do."""
-        self.check_placed(store, group)
-        return store, self.partition_of(store, group)
+        """Returns where a group is looked up. Raises as `check_placed` and `topic` do. Each get calls it."""
+        definition = self.stores.get(store)
+        topic = None if definition is None else self.topics.get(definition.topic)
+        if definition is None or topic is None or self.misplaced:
+            self.check_placed(store, group)
+            return store, self.partition_of(store, group)
+        return store, PARTITIONERS[definition.partitioner](group) % topic.partitions
 
     def replica(self, store: str, partition: int) -> Replica:
         """Returns this instance's replica. Raises NotServedError if there is none, or if it has not caught up."""

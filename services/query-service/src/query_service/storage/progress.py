@@ -1,11 +1,9 @@
 """Tells how far a replica has applied its partition, and how old that may be, as every result says it."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from threading import Lock
 from typing import NamedTuple
-
-from statecast.position import Position
 
 _MAX_END_OFFSETS = 4096
 
@@ -15,10 +13,7 @@ Time = tuple[int, int]
 
 
 class Freshness(NamedTuple):
-    """How old a result may be that was read after this was taken, and which instance gave it.
-
-    `keys` and `ranges` are, of a batch, the places of those that were read from the partition.
-    """
+    """How old a result may be that was read after this was taken, and which instance gave it."""
 
     partition: int
     lag_records: int
@@ -26,21 +21,6 @@ class Freshness(NamedTuple):
     epoch: int
     applied_offset: int
     answered_by: str
-    forwarded: bool = False
-    keys: Sequence[int] = ()
-    ranges: Sequence[int] = ()
-
-
-class Absence(NamedTuple):
-    """A key without a value: as of the record that deleted it, or, when none is known, the last that was applied.
-
-    `purged_offset` is the offset up to which deletions may have been purged, for a key of which nothing is known.
-    """
-
-    position: Position
-    deleted: bool = False
-    commit_time: Time | None = None
-    purged_offset: int | None = None
 
 
 class EndOffset(NamedTuple):
@@ -100,6 +80,16 @@ class Progress:
     def lag_ms(self) -> int:
         """`lag_s` in whole milliseconds, rounded up so that it never understates."""
         return int(self.lag_s * 1000) + 1
+
+    def measure(self) -> tuple[int, int, int]:
+        """Returns `lag_records`, `lag_ms` and `applied_offset`; each read needs all three, and calls nothing else."""
+        next_offset, end_offset, held_back_at, current_at = (
+            self.next_offset, self.end_offset, self._held_back_at, self._current_at
+        )  # fmt: skip
+        if held_back_at is not None and held_back_at < current_at:
+            current_at = held_back_at
+        lag_records = 0 if end_offset is None or end_offset < next_offset else end_offset - next_offset
+        return lag_records, int((self._monotonic() - current_at) * 1000) + 1, next_offset - 1
 
     def note_applied(self, next_offset: int) -> None:
         with self._lock:

@@ -68,9 +68,8 @@ class Replica:
 
     def freshness(self, instance: str) -> Freshness:
         """Returns how old a result may be that is read after this call."""
-        progress = self.progress
-        lag_records, lag_ms = progress.lag_records, progress.lag_ms
-        return Freshness(self.partition, lag_records, lag_ms, self.topic.epoch, progress.applied_offset, instance)
+        lag_records, lag_ms, applied_offset = self.progress.measure()
+        return Freshness(self.partition, lag_records, lag_ms, self.topic.epoch, applied_offset, instance)
 
     def read(self, keys: list[bytes]) -> list[bytes | None]:
         """Returns stored values. Raises NotServedError when the store cannot be read, or is read anew: ask another."""

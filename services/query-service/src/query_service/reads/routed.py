@@ -1,0 +1,280 @@
+"""Reads that lie anywhere: what lies here is answered at once, and the rest by whichever replica answers."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from typing_extensions import override
+
+from query_service.cluster.shard_map import StorePartition
+from query_service.cluster.view import View
+from query_service.errors import (
+    BoundsError,
+    LookupFailedError,
+    NotServedError,
+    TimedOutError,
+)
+from query_service.reads import Page, Reads, batch, page_token, scan
+from query_service.reads.batch import MAX_KEYS_AT_ONCE, Part, Pieces
+from query_service.reads.coalesced import CoalescedGets, Get
+from query_service.reads.dispatch import Call, Dispatch
+from query_service.reads.local import LocalReads, meets_bounds, value_of
+from query_service.reads.replica_reads import check_history
+from query_service.reads.request_checks import Limits, checked_key
+from query_service.reads.route import Route
+from query_service.storage.replica import Replica
+from statecast.query.v1 import query_pb2
+from statecast.query.v1 import query_service_pb2 as api
+
+
+@dataclass(eq=False)
+class RoutedReads(Reads):
+    """Reads all partitions of all stores. Raises UnknownStoreError for a store that there is not.
+
+    A read that this instance is the first to be asked for is answered here at once; others go through the Dispatch.
+    Gets, and the parts of a batch, go to a peer together; those that it does not answer are asked for alone.
+    """
+
+    view: View
+    local: LocalReads
+    dispatch: Dispatch
+    limits: Limits
+    check_room: Callable[[int], None]
+    """Raises OverloadedError when there is no memory for so many bytes."""
+    _gets: CoalescedGets = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._gets = CoalescedGets(self._gets_together, self._get_alone, self.check_room, self.limits.batch_keys)
+
+    @override
+    def get(self, request: api.GetStateRequest, deadline: float) -> bytes | Awaitable[bytes]:
+        key = checked_key(request.key)
+        shard = self.view.shard_of(request.store, request.key.group)
+        own = self.dispatch.preference.own(shard)
+        if own is None:
+            return self._passed_on(shard, request, key, deadline)
+        if request.HasField("bounds") and not _is_ready(own, request):
+            return self._get_alone(request, deadline)
+        try:
+            return value_of(own, request, key, self.view.me.instance)
+        except NotServedError:  # it was closed, or has begun anew
+            return self._get_alone(request, deadline)
+
+    def _passed_on(
+        self, shard: StorePartition, request: api.GetStateRequest, key: bytes, deadline: float
+    ) -> bytes | Awaitable[bytes]:
+        """Answers a get that another instance is asked for first; what waits or looks back goes alone."""
+        if request.HasField("as_of"):
+            check_history(self.view.store(request.store))
+            return self._get_alone(request, deadline)
+        if request.HasField("bounds"):
+            return self._get_alone(request, deadline)
+        self._check_time(deadline)
+        holder = self.dispatch.preference.holder(shard)
+        if isinstance(holder, Replica):  # the peers have failed lately
+            with suppress(NotServedError):
+                return value_of(holder, request, key, self.view.me.instance)
+        if not isinstance(holder, Route):
+            return self._get_alone(request, deadline)
+        return self._gets.get(
+            holder, shard, request, deadline, min(self.dispatch.peer_timeout_s, deadline - self.dispatch.monotonic())
+        )
+
+    async def _get_alone(self, request: api.GetStateRequest, deadline: float) -> bytes:
+        async def call(reads: Reads, until: float) -> bytes:
+            answer = reads.get(request, until)
+            return answer if isinstance(answer, bytes) else await answer
+
+        shard = self.view.shard_of(request.store, request.key.group)
+        return await self.dispatch.first_answer(shard, call, deadline, "get", bounds=_bounds_of(request))
+
+    async def _gets_together(self, route: Route, gets: Sequence[Get]) -> api.BatchGetStatesResponse:
+        request = api.BatchGetStatesRequest(store=gets[0].request.store)
+        for get in gets:
+            request.keys.add().key.CopyFrom(get.request.key)
+        deadline, places = min(get.deadline for get in gets), {get.place for get in gets}
+        return await self.dispatch.of_route(route, _batch_call(request), deadline, "get", places)
+
+    @override
+    def batch(self, request: api.BatchGetStatesRequest, deadline: float) -> bytes | Awaitable[bytes]:
+        if len(request.keys) > MAX_KEYS_AT_ONCE or batch.wait_s_of(request) > 0:
+            return self._batch_later(request, deadline)
+        pieces = Pieces()
+        parts = batch.split(request, self.view, pieces)
+        holders = self._holders(request, parts, deadline)
+        here: list[Replica] = []
+        for holder, part in zip(holders, parts, strict=True):
+            if not isinstance(holder, Replica) or not self._is_at_hand(holder, request, part):
+                return self._joined(request, parts, holders, pieces, deadline)
+            here.append(holder)
+        for read, (replica, part) in enumerate(zip(here, parts, strict=True)):
+            try:
+                self.local.read_part(replica, request, part, pieces)
+            except NotServedError:  # it was closed, or has begun anew
+                return self._joined(request, parts[read:], [None] * len(parts[read:]), pieces, deadline)
+        return self._counted(request, pieces)
+
+    def _holders(
+        self, request: api.BatchGetStatesRequest, parts: Sequence[Part], deadline: float
+    ) -> list[Replica | Route | None]:
+        """Returns who is to read each part; None for those that are asked for alone. Raises TimedOutError."""
+        holders: list[Replica | Route | None] = []
+        for part in parts:
+            shard = request.store, part.partition
+            holder: Replica | Route | None = self.dispatch.preference.own(shard)
+            if holder is None and not request.HasField("bounds"):
+                self._check_time(deadline)
+                holder = self.dispatch.preference.holder(shard)
+            holders.append(holder)
+        return holders
+
+    async def _batch_later(self, request: api.BatchGetStatesRequest, deadline: float) -> bytes:
+        """Splits in a thread what is large; waits for news."""
+        pieces, wait_s = Pieces(), batch.wait_s_of(request)
+        parts = await batch.unblocking(len(request.keys), lambda: batch.split(request, self.view, pieces))
+        if not wait_s or pieces.news:
+            return await self._joined(request, parts, self._holders(request, parts, deadline), pieces, deadline)
+
+        def look_up(part: Part, wait_s: float) -> Coroutine[None, None, Pieces]:
+            return self._part_alone(request, part, wait_s, deadline)
+
+        pieces.take(await batch.look(parts, look_up, wait_s, lambda: deadline - self.dispatch.monotonic()))
+        return self._counted(request, pieces)
+
+    async def _joined(
+        self,
+        request: api.BatchGetStatesRequest,
+        parts: Sequence[Part],
+        holders: Sequence[Replica | Route | None],
+        pieces: Pieces,
+        deadline: float,
+    ) -> bytes:
+        """Reads the parts that lie here while the peers read the rest. A part fails its own keys and ranges alone."""
+        if request.HasField("bounds"):
+            left = list(parts)
+        else:
+            left = await self._by_route(request, parts, holders, pieces, deadline)
+        for each in await asyncio.gather(*(self._part_alone(request, part, 0.0, deadline) for part in left)):
+            pieces.take(each)
+        return self._counted(request, pieces)
+
+    async def _by_route(
+        self,
+        request: api.BatchGetStatesRequest,
+        parts: Sequence[Part],
+        holders: Sequence[Replica | Route | None],
+        pieces: Pieces,
+        deadline: float,
+    ) -> list[Part]:
+        """Asks each route for all its parts in one call; returns the parts that were not answered."""
+        here, elsewhere, left = list[tuple[Replica, Part]](), dict[Route, list[Part]](), list[Part]()
+        for part, holder in zip(parts, holders, strict=True):
+            if isinstance(holder, Replica):
+                here.append((holder, part))
+            elif holder is None:
+                left.append(part)
+            else:
+                elsewhere.setdefault(holder, []).append(part)
+        calls = [asyncio.create_task(self._parts_of(request, *each, deadline)) for each in elsewhere.items()]
+        try:
+            if calls:
+                await asyncio.sleep(0)  # so that the calls are on their way
+            for replica, part in here:
+                try:
+                    pieces.take(await self.local.read(replica, request, part))
+                except NotServedError:
+                    left.append(part)
+            for answer, asked in zip(await asyncio.gather(*calls), elsewhere.values(), strict=True):
+                left += asked if answer is None else pieces.join(answer, asked)
+        finally:
+            for call in calls:
+                call.cancel()
+        return left
+
+    async def _parts_of(
+        self, request: api.BatchGetStatesRequest, route: Route, parts: Sequence[Part], deadline: float
+    ) -> api.BatchGetStatesResponse | None:
+        """Returns the answer of a route to some parts of a batch; None when there is none."""
+        places = {(request.store, part.partition) for part in parts}
+        call = _batch_call(batch.part_request(request, parts))
+        try:
+            return await self.dispatch.of_route(route, call, deadline, "batch", places)
+        except LookupFailedError:  # each part finds out by itself whose failure it is
+            return None
+
+    async def _part_alone(
+        self, request: api.BatchGetStatesRequest, part: Part, wait_s: float, deadline: float
+    ) -> Pieces:
+        """Returns the news of one part, from any replica, or the failure of all its keys and ranges."""
+        pieces, shard = Pieces(), (request.store, part.partition)
+        call = _batch_call(batch.part_request(request, [part], wait_s))
+        try:
+            answer = await self.dispatch.first_answer(shard, call, deadline, "batch", wait_s, _bounds_of(request))
+        except LookupFailedError as failure:
+            pieces.fail(part, failure)
+        else:
+            pieces.join(answer, [part])
+        return pieces
+
+    def _is_at_hand(self, replica: Replica, request: api.BatchGetStatesRequest, part: Part) -> bool:
+        """Whether the news of a part can be read here without waiting for a disk or for bounds."""
+        return batch.is_in_memory(replica, request, part) and _is_ready(replica, request)
+
+    def _counted(self, request: api.BatchGetStatesRequest, pieces: Pieces) -> bytes:
+        self.dispatch.metrics.batch_keys.inc(len(request.keys) + len(request.ranges))
+        self.dispatch.metrics.batch_results.inc(pieces.news)
+        return pieces.encoded()
+
+    @override
+    async def scan(self, request: api.ScanStatesRequest, deadline: float, partition: int | None = None) -> Page:
+        """Returns a page. A request with `local_only` is answered here, and nowhere else."""
+        if request.local_only:
+            return await self.local.scan(request, deadline)
+        if partition is None and not request.group:
+            return await scan.store_page(request, self.view, self.limits, lambda part, n: self.scan(part, deadline, n))
+        page_token.decode_scan(request, request.page_token)  # so that a bad token is refused here
+        number = self.view.shard_of(request.store, request.group)[1] if partition is None else partition
+        return await self.dispatch.first_answer(
+            (request.store, number),
+            lambda reads, until: reads.scan(request, until, partition),
+            deadline,
+            "scan",
+            bounds=_bounds_of(request),
+        )
+
+    @override
+    async def versions(self, request: api.ListVersionsRequest, deadline: float) -> bytes:
+        async def call(reads: Reads, until: float) -> bytes:
+            answer = reads.versions(request, until)
+            return answer if isinstance(answer, bytes) else await answer
+
+        check_history(self.view.store(request.store))
+        shard = self.view.shard_of(request.store, request.key.group)
+        return await self.dispatch.first_answer(shard, call, deadline, "versions", bounds=_bounds_of(request))
+
+    def _check_time(self, deadline: float) -> None:
+        """Raises TimedOutError when nobody can be asked in time: it costs no peer its next try."""
+        if self.dispatch.monotonic() >= deadline:
+            raise TimedOutError("the deadline has passed: nobody was asked")
+
+
+def _batch_call(request: api.BatchGetStatesRequest) -> Call[api.BatchGetStatesResponse]:
+    async def call(reads: Reads, until: float) -> api.BatchGetStatesResponse:
+        return await batch.message_of(reads.batch(request, until))
+
+    return call
+
+
+def _bounds_of(
+    request: api.GetStateRequest | api.BatchGetStatesRequest | api.ScanStatesRequest | api.ListVersionsRequest,
+) -> query_pb2.Bounds | None:
+    return request.bounds if request.HasField("bounds") else None
+
+
+def _is_ready(replica: Replica, request: api.GetStateRequest | api.BatchGetStatesRequest) -> bool:
+    """Whether the replica need not be waited for to meet the bounds of a request."""
+    try:
+        return meets_bounds(replica, request)
+    except BoundsError:  # another replica may have that incarnation of the topic
+        return False

@@ -1,0 +1,271 @@
+"""The methods of the public QueryService, which reads wherever a key lies, and of the internal ShardService.
+
+A method takes the bytes of a request, and the seconds until its caller's deadline. It returns the bytes of the response
+at once, or a future of them where it has to wait; it raises a LookupFailedError, or the future does.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from types import CoroutineType
+from typing import Any, NamedTuple, TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from query_service.errors import InvalidRequestError, LookupFailedError
+from query_service.metrics import MethodCalls, Metrics, outcome_of
+from query_service.reads import Page, Reads, batch, request_checks
+from query_service.reads.request_checks import Limits
+from query_service.reads.wire import FIRST, sized
+from query_service.server.limits import MIN_CALL_BYTES, QUERY_BYTES, CallLimits, InFlight, capped, response_limit
+from query_service.server.shard_listing import ShardListing
+from query_service.storage.checkpoints import MAX_PIECE_BYTES, Checkpoints, Pace
+from statecast.query.v1 import query_service_pb2 as api
+from statecast.shard.v1 import shard_service_pb2 as shard
+
+
+class Later(NamedTuple):
+    """A response that has to be waited for, how it is encoded, and the bytes that the work on it takes until then."""
+
+    response: Awaitable[Any]
+    encode: Callable[[Any], bytes]
+    size: int = 0
+
+
+Respond = Callable[[bytes, float | None], bytes | Later]
+
+QUERY = api.DESCRIPTOR.services_by_name["QueryService"].full_name
+SHARD = shard.DESCRIPTOR.services_by_name["ShardService"].full_name
+
+_Request = TypeVar("_Request", bound=Message)
+
+
+@dataclass(eq=False)
+class Method:
+    """A method of a service as a server calls it: it has memory while it waits, and is counted in `calls`, if any."""
+
+    service: str
+    name: str
+    respond: Respond
+    in_flight: InFlight
+    calls: MethodCalls | None = None
+
+    @property
+    def path(self) -> str:
+        return f"/{self.service}/{self.name}"
+
+    def answer(self, request: bytes, left_s: float | None) -> "bytes | asyncio.Future[bytes]":
+        """Answers a call. Holds nothing for an answer at once, nor for one that has come: the server does."""
+        began, size, in_flight = perf_counter(), len(request) + MIN_CALL_BYTES, self.in_flight
+        try:
+            if size > in_flight.room:
+                in_flight.check_room(size)
+            answer = self.respond(request, left_s)
+            if isinstance(answer, bytes) and size + len(answer) > in_flight.room:
+                in_flight.check_room(size + len(answer))
+        except LookupFailedError as failure:
+            self._count(outcome_of(failure), began)
+            raise
+        if isinstance(answer, Later):
+            return self._waiting(answer, began, size + answer.size)
+        if self.calls is not None:
+            self.calls.ended("ok", perf_counter() - began)
+        return answer
+
+    def _waiting(self, later: Later, began: float, size: int) -> "asyncio.Future[bytes]":
+        """Returns the future of a response, which holds memory and is counted until then."""
+        response = later.response
+        if not isinstance(response, asyncio.Future):
+            response = asyncio.ensure_future(self._encoded(later))
+        self.in_flight.add(size)
+        if self.calls is not None:
+            self.calls.in_flight += 1
+        response.add_done_callback(partial(self._ended, later, began, size))
+        return response
+
+    async def _encoded(self, later: Later) -> bytes:
+        response = later.encode(await later.response)
+        self.in_flight.check_room(len(response))
+        return response
+
+    def _ended(self, later: Later, began: float, size: int, response: "asyncio.Future[bytes]") -> None:
+        self.in_flight.add(-size)
+        if isinstance(later.response, CoroutineType):
+            later.response.close()  # it was never begun when the caller has gone at once
+        if self.calls is not None:
+            self.calls.in_flight -= 1
+        if response.cancelled():
+            self._count("interrupted", began)
+        else:  # also so that a failure counts as retrieved
+            failure = response.exception()
+            self._count("ok" if failure is None else outcome_of(failure), began)
+
+    def _count(self, outcome: str, began: float) -> None:
+        if self.calls is not None:
+            self.calls.ended(outcome, perf_counter() - began)
+
+
+def parsed(kind: type[_Request], encoded: bytes) -> _Request:
+    """Returns the message. Raises InvalidRequestError."""
+    try:
+        return kind.FromString(encoded)
+    except DecodeError as error:
+        raise InvalidRequestError("the request is not the message of this call") from error
+
+
+def _answer(response: bytes | Awaitable[Any], encode: Callable[[Any], bytes], size: int = 0) -> bytes | Later:
+    return encode(response) if isinstance(response, bytes) else Later(response, encode, size)
+
+
+def _plain(response: bytes) -> bytes:
+    return response
+
+
+def _wrapped(response: bytes) -> bytes:
+    """Returns an encoded response of the internal service: it has that of the public one as its only field."""
+    return sized(FIRST, response)
+
+
+@dataclass(eq=False)
+class ReadMethods:
+    """The reads that both services have: requests are checked first."""
+
+    reads: Reads
+    query_limits: Limits
+    limits: CallLimits
+
+    def batch(
+        self, request: api.BatchGetStatesRequest, left_s: float | None, encode: Callable[[bytes], bytes]
+    ) -> bytes | Later:
+        needed = QUERY_BYTES * (len(request.keys) + len(request.ranges))
+        self.limits.in_flight.check_room(needed)
+        request_checks.check_batch(request, self.query_limits)
+        answer = self.reads.batch(request, self.limits.deadline(left_s, batch.wait_s_of(request)))
+        return _answer(answer, lambda response: encode(batch.bytes_of(response)), needed)
+
+    def scan(
+        self, request: api.ScanStatesRequest, left_s: float | None, partition: int | None = None
+    ) -> Awaitable[Page]:
+        request_checks.check_scan(request)
+        return self.reads.scan(request, self.limits.deadline(left_s), partition)
+
+    def versions(self, request: api.ListVersionsRequest, left_s: float | None) -> bytes | Awaitable[bytes]:
+        request_checks.check_versions(request)
+        return self.reads.versions(request, self.limits.deadline(left_s))
+
+
+@dataclass(eq=False)
+class QueryMethods(ReadMethods):
+    """The public methods."""
+
+    listing: ShardListing
+    metrics: Metrics
+
+    def methods(self) -> Sequence[Method]:
+        """Returns the methods for a server; all are counted."""
+        responds: dict[str, Respond] = {
+            "GetState": self._get,
+            "BatchGetStates": self._batch,
+            "ScanStates": self._scan,
+            "ListVersions": self._versions,
+            "ListShards": self._list_shards,
+        }
+        in_flight, calls = self.limits.in_flight, self.metrics.calls
+        return [Method(QUERY, name, respond, in_flight, calls.of(name)) for name, respond in responds.items()]
+
+    def _get(self, request: bytes, left_s: float | None) -> bytes | Later:
+        message = parsed(api.GetStateRequest, request)
+        if message.HasField("bounds"):
+            request_checks.check_bounds(message)
+        response = self.reads.get(message, self.limits.deadline(left_s))
+        return response if isinstance(response, bytes) else Later(response, _plain)
+
+    def _batch(self, request: bytes, left_s: float | None) -> bytes | Later:
+        """Answers a batch; parts beyond the largest response fail key by key with RESOURCE_EXHAUSTED."""
+        message = parsed(api.BatchGetStatesRequest, request)
+        limit = response_limit(message, self.limits.response_bytes)
+        return self.batch(message, left_s, lambda response: capped(response, limit))
+
+    def _scan(self, request: bytes, left_s: float | None) -> Later:
+        return Later(self.scan(parsed(api.ScanStatesRequest, request), left_s), Page.encoded)
+
+    def _versions(self, request: bytes, left_s: float | None) -> bytes | Later:
+        return _answer(self.versions(parsed(api.ListVersionsRequest, request), left_s), _plain)
+
+    def _list_shards(self, request: bytes, _left_s: float | None) -> Later:
+        message = parsed(api.ListShardsRequest, request)
+        listing = self.listing.shards(message.store, message.known_version)
+        return Later(listing, api.ListShardsResponse.SerializeToString)
+
+
+@dataclass(eq=False)
+class ShardMethods(ReadMethods):
+    """The internal methods: they read this instance's own stores alone. Whoever reaches the port may call them."""
+
+    listing: ShardListing
+    checkpoints: Checkpoints
+    pace: Pace
+
+    def methods(self) -> Sequence[Method]:
+        """Returns the methods for a server."""
+        responds: dict[str, Respond] = {
+            "GetState": self._get,
+            "BatchGetStates": self._batch,
+            "ScanStates": self._scan,
+            "ListVersions": self._versions,
+            "ListPartitions": lambda _request, _left_s: self.listing.own_partitions().SerializeToString(),
+            "CreateCheckpoint": lambda request, _: Later(
+                self._create_checkpoint(parsed(shard.CreateCheckpointRequest, request)),
+                shard.CreateCheckpointResponse.SerializeToString,
+            ),
+            "ReadCheckpoint": lambda request, _: Later(
+                self._read_checkpoint(parsed(shard.ReadCheckpointRequest, request)),
+                shard.ReadCheckpointResponse.SerializeToString,
+            ),
+            "DeleteCheckpoint": lambda request, _: Later(
+                self._delete_checkpoint(parsed(shard.DeleteCheckpointRequest, request)),
+                shard.DeleteCheckpointResponse.SerializeToString,
+            ),
+        }
+        return [Method(SHARD, name, respond, self.limits.in_flight) for name, respond in responds.items()]
+
+    def _get(self, request: bytes, left_s: float | None) -> bytes | Later:
+        message = parsed(shard.GetStateRequest, request).query
+        if message.HasField("bounds"):
+            request_checks.check_bounds(message)
+        return _answer(self.reads.get(message, self.limits.deadline(left_s)), _wrapped)
+
+    def _batch(self, request: bytes, left_s: float | None) -> bytes | Later:
+        return self.batch(parsed(shard.BatchGetStatesRequest, request).query, left_s, _wrapped)
+
+    def _scan(self, request: bytes, left_s: float | None) -> Later:
+        message = parsed(shard.ScanStatesRequest, request)
+        partition = message.partition if message.HasField("partition") else None
+        return Later(self.scan(message.query, left_s, partition), lambda page: _wrapped(page.encoded()))
+
+    def _versions(self, request: bytes, left_s: float | None) -> bytes | Later:
+        return _answer(self.versions(parsed(shard.ListVersionsRequest, request).query, left_s), _wrapped)
+
+    async def _create_checkpoint(self, request: shard.CreateCheckpointRequest) -> shard.CreateCheckpointResponse:
+        replica = self.listing.view.replica(request.store, request.partition)
+        checkpoint = await asyncio.to_thread(self.checkpoints.create, replica)
+        return shard.CreateCheckpointResponse(
+            checkpoint_id=checkpoint.checkpoint_id,
+            next_offset=checkpoint.next_offset,
+            files=[shard.CheckpointFile(name=name, size=size) for name, size in checkpoint.files.items()],
+            **checkpoint.origin._asdict(),
+        )
+
+    async def _read_checkpoint(self, request: shard.ReadCheckpointRequest) -> shard.ReadCheckpointResponse:
+        length = min(request.length, MAX_PIECE_BYTES)
+        await asyncio.sleep(self.pace.delay_s(length))
+        piece = await asyncio.to_thread(
+            self.checkpoints.read, request.checkpoint_id, request.file, request.offset, length
+        )
+        return shard.ReadCheckpointResponse(data=piece.data, crc32=piece.crc32)
+
+    async def _delete_checkpoint(self, request: shard.DeleteCheckpointRequest) -> shard.DeleteCheckpointResponse:
+        await asyncio.to_thread(self.checkpoints.delete, request.checkpoint_id)
+        return shard.DeleteCheckpointResponse()

@@ -1,0 +1,172 @@
+"""What a peer does not answer is answered by the next replica, and no caller suffers from another."""
+
+import asyncio
+import gc
+import time
+
+import grpc
+import pytest
+
+from statecast.query.v1 import query_pb2
+from testkit.served_pair import ServedPair, batch_request, batch_response, get_request, get_response
+from testkit.served_stores import ME
+from testkit.waiting import scaled
+
+
+def is_answered_here(freshness: query_pb2.Freshness) -> bool:
+    return (freshness.answered_by, freshness.forwarded) == (ME.instance, False)
+
+
+def assert_rows_here(encoded: object, *payloads: bytes) -> None:
+    response = batch_response(encoded)
+
+    assert [each.state.payload for each in sorted(response.results, key=lambda each: each.index)] == [*payloads]
+    assert all(map(is_answered_here, response.freshness))
+    assert sorted(index for each in response.freshness for index in each.keys) == [*range(len(payloads))]
+
+
+async def test_a_peer_that_is_gone_leaves_the_call_to_the_next_replica_and_is_not_asked_again() -> None:
+    async with ServedPair() as pair:
+        group = next(pair.groups())
+        pair.write("keyed", group, b"row")
+        assert (get_response(await pair.answered("GetState", get_request(group)))).freshness.forwarded
+        await pair.server.stop()
+        get, batch = await asyncio.gather(
+            pair.forwarded("GetState", get_request(group)), pair.forwarded("BatchGetStates", batch_request(group))
+        )
+        peer_is_usable = pair.is_usable(group)
+        later = pair.answer("GetState", get_request(group))
+        response = get_response(await pair.answered("GetState", get_request(group)))
+
+        assert not peer_is_usable
+        for each in (get_response(get), get_response(later), response):
+            assert is_answered_here(each.freshness)
+            assert each.state.payload == b"row"
+        assert_rows_here(batch, b"row")
+        assert pair.server.asked == ["BatchGetStates"]
+        assert pair.metric("calls_total", method="GetState", outcome="ok") == 4
+        assert pair.metric("call_seconds_count", method="GetState") == 4
+        assert pair.metric("forwards_total", outcome="unreachable") == 2
+        assert (pair.metric("calls_in_flight", method="GetState"), pair.metric("in_flight_bytes")) == (0, 0)
+
+
+async def test_a_peer_that_is_dropped_while_it_is_asked_leaves_the_call_to_the_next_replica() -> None:
+    async with ServedPair() as pair:
+        group = next(pair.groups())
+        pair.write("keyed", group, b"row")
+        pair.server.gate.clear()
+        answers = [
+            pair.forwarded("GetState", get_request(group)),
+            pair.forwarded("BatchGetStates", batch_request(group)),
+        ]
+        await pair.until_asked(2)
+        await pair.peers.keep(())
+
+        get, batch = await asyncio.gather(*answers)
+
+        assert is_answered_here(get_response(get).freshness)
+        assert get_response(get).state.payload == b"row"
+        assert_rows_here(batch, b"row")
+        assert pair.server.asked == ["BatchGetStates"] * 2
+        assert pair.metric("forwards_total", outcome="unreachable") == 2
+
+
+@pytest.mark.parametrize(
+    "code", [grpc.StatusCode.INTERNAL, grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNIMPLEMENTED]
+)
+async def test_a_peer_that_answers_with_an_error_leaves_the_call_to_the_next_replica(code: grpc.StatusCode) -> None:
+    async with ServedPair() as pair:
+        group = next(pair.groups())
+        pair.write("keyed", group, b"row")
+        pair.server.failure = code
+        split = pair.forwarded("BatchGetStates", batch_request(group, next(pair.groups(there=False))))
+        batch, get = await asyncio.gather(split, pair.answered("GetState", get_request(group)))
+        response = get_response(get)
+
+        assert_rows_here(batch, b"row", b"")
+        assert is_answered_here(response.freshness)
+        assert response.state.payload == b"row"
+        assert pair.server.asked == ["BatchGetStates"] * 2
+        assert pair.metric("calls_total", method="GetState", outcome="ok") == 1
+        assert pair.metric("calls_total", method="BatchGetStates", outcome="ok") == 1
+        unreachable = 0 if code == grpc.StatusCode.RESOURCE_EXHAUSTED else 2
+        assert pair.metric("forwards_total", outcome="unreachable") == unreachable
+
+
+async def test_a_peer_that_is_silent_for_the_whole_time_out_is_not_asked_again() -> None:
+    async with ServedPair(monotonic=time.monotonic, timeout_s=scaled(0.1)) as pair:
+        group = next(pair.groups())
+        pair.write("keyed", group, b"row")
+        assert (get_response(await pair.answered("GetState", get_request(group)))).freshness.forwarded
+        pair.server.gate.clear()
+        answer = await pair.forwarded("GetState", get_request(group))
+
+        assert is_answered_here(get_response(answer).freshness)
+        assert get_response(answer).state.payload == b"row"
+        assert not pair.is_usable(group)
+        assert len(pair.server.asked) == 2
+        assert pair.metric("forwards_total", outcome="unreachable") == 1
+
+
+async def test_a_caller_with_little_time_left_shortens_the_call_of_no_other() -> None:
+    async with ServedPair(timeout_s=scaled(10)) as pair:
+        group = next(pair.groups())
+        pair.write("keyed", group, b"row")
+        pair.server.gate.clear()
+        hasty = pair.forwarded("GetState", get_request(group), 0.1)
+        patient = pair.forwarded("GetState", get_request(group), 600)
+        without_deadline = pair.forwarded("GetState", get_request(group))
+        first = get_response(await hasty)
+        peer_is_usable = pair.is_usable(group)
+        others_wait = not patient.done() and not without_deadline.done()
+        pair.server.gate.set()
+        others = [get_response(each) for each in await asyncio.gather(patient, without_deadline)]
+
+        assert is_answered_here(first.freshness)
+        assert peer_is_usable
+        assert others_wait
+        assert [each.state.payload for each in (first, *others)] == [b"row"] * 3
+        assert [each.freshness.answered_by for each in others] == [pair.member.instance] * 2
+        assert pair.server.asked == ["BatchGetStates"] * 3
+        assert pair.metric("forwards_total", outcome="unreachable") == 1
+        assert pair.metric("forwards_total", outcome="answered") == 2
+        assert pair.metric("calls_total", method="GetState", outcome="ok") == 3
+
+
+async def test_a_caller_that_is_cancelled_cancels_no_other_and_gives_its_memory_back() -> None:
+    async with ServedPair() as pair:
+        group = next(pair.groups())
+        pair.write("keyed", group, b"row")
+        pair.server.gate.clear()
+        request = batch_request(group, next(pair.groups(there=False)))
+        gone = [pair.forwarded("GetState", get_request(group)), pair.forwarded("BatchGetStates", request)]
+        others = [pair.forwarded("GetState", get_request(group)), pair.forwarded("BatchGetStates", request)]
+        held = pair.metric("in_flight_bytes")
+        await pair.until_asked(3)
+        for each in gone:
+            each.cancel()
+        await asyncio.gather(*gone, return_exceptions=True)
+        held_after = pair.metric("in_flight_bytes")
+        pair.server.gate.set()
+
+        assert len(await asyncio.gather(*others)) == 2
+        assert held_after * 2 == held > 0
+        for method in ("GetState", "BatchGetStates"):
+            assert pair.metric("calls_total", method=method, outcome="interrupted") == 1
+            assert pair.metric("calls_total", method=method, outcome="ok") == 1
+            assert pair.metric("calls_in_flight", method=method) == 0
+        assert pair.metric("in_flight_bytes") == 0
+
+
+@pytest.mark.parametrize("method", ["GetState", "BatchGetStates"])
+async def test_a_call_that_is_cancelled_before_it_begins_leaves_nothing_behind(method: str) -> None:
+    async with ServedPair() as pair:
+        group = next(pair.groups())
+        answer = pair.forwarded(method, get_request(group) if method == "GetState" else batch_request(group))
+        answer.cancel()
+        await asyncio.gather(answer, return_exceptions=True)
+
+        assert pair.server.asked == []
+        assert (pair.metric("calls_in_flight", method=method), pair.metric("in_flight_bytes")) == (0, 0)
+    del answer
+    gc.collect()  # pytest fails the test for a coroutine that was never awaited

@@ -1,0 +1,114 @@
+"""The tokens between two pages, of a scan and of versions."""
+
+import base64
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from query_service.errors import BadTokenError
+from query_service.reads import page_token
+from query_service.reads.page_token import Cursor
+from query_service.storage.store_keys import MAX_OFFSET
+from statecast.query.v1.query_pb2 import Bounds
+from statecast.query.v1.query_service_pb2 import ListVersionsRequest, ScanStatesRequest
+from statecast.state.v1.state_pb2 import StateKey
+
+
+def scan(group: str = "g", **fields: Any) -> ScanStatesRequest:
+    return ScanStatesRequest(store="s", group=group, **fields)
+
+
+@pytest.mark.parametrize("partitions", [None, frozenset({0}), frozenset({0, 7, 8, 4095})])
+def test_a_token_names_the_last_row_and_the_partitions(partitions: frozenset[int] | None) -> None:
+    cursor = Cursor(b"g\x001\x00m", partitions)
+
+    assert page_token.decode_scan(scan(), page_token.encode_scan(scan(), cursor)) == cursor
+
+
+def test_no_token_is_the_first_page() -> None:
+    assert page_token.decode_scan(scan(), "") is None
+
+
+def test_a_token_of_very_many_partitions_stays_small() -> None:
+    token = page_token.encode_scan(scan(), Cursor(b"key", frozenset(range(4096))))
+
+    assert len(token) < 800
+
+
+@pytest.mark.parametrize("token", ["x", "????", "AAAA", "größe", "MQ==", "MQ" + "A" * 30])
+def test_a_token_of_nobody_is_refused(token: str) -> None:
+    with pytest.raises(BadTokenError, match="page_token: it is not a token"):
+        page_token.decode_scan(scan(), token)
+
+
+def test_a_token_that_was_cut_short_is_refused() -> None:
+    token = page_token.encode_scan(scan(), Cursor(b"key", frozenset(range(64))))
+
+    with pytest.raises(BadTokenError, match="page_token: it is not a token"):
+        page_token.decode_scan(scan(), token[:16])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        scan("h"),
+        scan(group_from="1"),
+        scan(group_to="1"),
+        scan(sort_from="1"),
+        scan(sort_to="1"),
+        scan(sort_prefix="1"),
+        scan(reverse=True),
+        scan(local_only=True),
+    ],
+)
+def test_a_token_of_another_request_is_refused(changed: ScanStatesRequest) -> None:
+    token = page_token.encode_scan(scan(), Cursor(b"g"))
+
+    with pytest.raises(BadTokenError, match="page_token: it was made for other fields"):
+        page_token.decode_scan(changed, token)
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_do_more_than_be_refused(content: bytes) -> None:
+    honest = base64.urlsafe_b64decode(page_token.encode_scan(scan(), Cursor(b"k")))
+    for token in (content, honest[:9] + content):
+        try:
+            cursor = page_token.decode_scan(scan(), base64.urlsafe_b64encode(token).decode())
+        except BadTokenError:
+            continue
+        assert cursor is None or cursor.last_key
+
+
+def test_page_size_and_bounds_may_change_between_pages() -> None:
+    token = page_token.encode_scan(scan(), Cursor(b"g"))
+
+    assert page_token.decode_scan(scan(page_size=7, bounds=Bounds(max_lag_ms=1)), token) == Cursor(b"g")
+
+
+def versions(group: str = "g", token: str = "") -> ListVersionsRequest:
+    return ListVersionsRequest(store="s", key=StateKey(group=group), page_token=token)
+
+
+def test_a_token_survives_the_way_there_and_back() -> None:
+    assert page_token.decode_versions(versions(token=page_token.encode_versions(versions(), 77, 42)), 77) == 42
+
+
+def test_the_first_page_begins_above_all_offsets() -> None:
+    assert page_token.decode_versions(versions(), 77) == MAX_OFFSET
+
+
+@pytest.mark.parametrize("token", ["x", "!!!", base64.urlsafe_b64encode(b"too short").decode(), "größe"])
+def test_what_is_no_token_of_versions_is_refused(token: str) -> None:
+    with pytest.raises(BadTokenError, match="not a token of this service"):
+        page_token.decode_versions(versions(token=token), 77)
+
+
+def test_a_token_of_another_key_or_topic_is_refused() -> None:
+    token = page_token.encode_versions(versions(), 77, 42)
+
+    with pytest.raises(BadTokenError, match="another key"):
+        page_token.decode_versions(versions("other", token), 77)
+    with pytest.raises(BadTokenError, match="made anew"):
+        page_token.decode_versions(versions(token=token), 78)

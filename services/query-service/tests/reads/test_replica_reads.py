@@ -1,0 +1,73 @@
+"""Rules that all reads of a replica share: bounds, and which values are rows."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from query_service.errors import BoundsError
+from query_service.reads.replica_reads import is_value, shortfall, wait_until_met
+from query_service.storage.replica import Replica
+from query_service.storage.store_keys import DELETED, HEADER
+from statecast.query.v1 import query_pb2
+from statecast.state.v1.state_pb2 import Position
+from testkit.query_service import ManualClock, put
+
+OpenReplica = Callable[..., Replica]
+
+
+def at_least(offset: int, epoch: int = 77) -> query_pb2.Bounds:
+    return query_pb2.Bounds(at_least=Position(epoch=epoch, offset=offset))
+
+
+async def test_a_replica_that_has_applied_the_record_answers(open_replica: OpenReplica, clock: ManualClock) -> None:
+    host = open_replica()
+    host.apply([put("a", 1, 4)], 5)
+
+    assert shortfall(host, at_least(4)) is None
+    assert shortfall(host, at_least(5)) is not None
+
+
+async def test_a_call_waits_until_the_record_is_applied(open_replica: OpenReplica, clock: ManualClock) -> None:
+    host = open_replica()
+    waiting = asyncio.create_task(wait_until_met(host, at_least(4), clock.now + 60, clock))
+    await asyncio.sleep(0)
+    host.apply([put("a", 1, 4)], 5)
+    await asyncio.wait_for(waiting, 5)
+
+    assert waiting.done()
+
+
+async def test_at_the_deadline_it_says_how_far_the_replica_is(open_replica: OpenReplica, clock: ManualClock) -> None:
+    host = open_replica()
+
+    with pytest.raises(BoundsError, match="applied through offset -1, not 4"):
+        await wait_until_met(host, at_least(4), clock.now, clock)
+
+
+async def test_a_position_of_another_incarnation_can_never_be_met(
+    open_replica: OpenReplica, clock: ManualClock
+) -> None:
+    with pytest.raises(BoundsError, match="another incarnation"):
+        await wait_until_met(open_replica(), at_least(0, epoch=1), clock.now + 60, clock)
+
+
+async def test_a_replica_whose_lag_is_above_the_bound_waits_for_a_new_end(
+    open_replica: OpenReplica, clock: ManualClock
+) -> None:
+    host = open_replica()
+    clock.now += 5
+    wanted = query_pb2.Bounds(max_lag_ms=100)
+
+    with pytest.raises(BoundsError, match="the lag is 5001 ms, above 100 ms"):
+        await wait_until_met(host, wanted, clock.now, clock)
+
+    host.note_end_offset(0, clock.now)
+
+    assert shortfall(host, wanted) is None
+
+
+def test_only_a_row_is_a_value() -> None:
+    assert is_value(HEADER.pack(1, 1, 1, 0, 0, 0))
+    assert not is_value(HEADER.pack(1, 1, 1, 0, 0, DELETED))
+    assert not is_value(None)

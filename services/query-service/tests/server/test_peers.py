@@ -1,0 +1,173 @@
+"""The connections to the other instances."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import grpc
+import pytest
+
+from query_service.cluster.shard_map import Member, ShardMap
+from query_service.cluster.view import View
+from query_service.errors import UnreachableError
+from query_service.metrics import Metrics
+from query_service.reads.dispatch import Dispatch
+from query_service.reads.hedge import Hedging
+from query_service.reads.local import LocalReads
+from query_service.reads.request_checks import Limits
+from query_service.reads.routed import RoutedReads
+from query_service.server.methods import ShardMethods
+from query_service.server.peers import Peers
+from query_service.server.shard_listing import ShardListing
+from query_service.storage.checkpoints import Checkpoints, Pace
+from statecast.query.v1 import query_service_pb2
+from statecast.shard.v1 import shard_service_pb2 as shard
+from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
+from statecast.state.v1 import state_pb2
+from testkit.ports import free_ports
+from testkit.query_service import FakeReads, GatedReads, ManualClock, MessageReads, call_limits, preference_of, serve
+from testkit.relay import Relay
+
+LIMITS = Limits(10, 10, 10, 10)
+
+
+@pytest.fixture
+async def member(
+    serving_view: View, metrics: Metrics, clock: ManualClock, checkpoints: Checkpoints
+) -> AsyncIterator[Member]:
+    """A member that serves all partitions but one."""
+    serving_view.replicas["orders-by-key", 2].progress.serving = False
+    local = LocalReads(serving_view, LIMITS, clock)
+    listing = ShardListing(serving_view, preference_of(serving_view, Peers(1.0, 1.0, clock).of), clock)
+    methods = ShardMethods(local, LIMITS, call_limits(metrics, clock), listing, checkpoints, Pace(1e9, clock))
+    server, address = serve(methods.methods())
+    await server.start()
+    yield Member("query-1", address, address, 1)
+    await server.stop(0)
+
+
+@pytest.fixture
+async def peers(clock: ManualClock) -> AsyncIterator[Peers]:
+    peers = Peers(1.0, 5.0, clock)
+    yield peers
+    await peers.keep(())
+
+
+async def test_a_peer_tells_what_it_serves(peers: Peers, member: Member) -> None:
+    store = "orders-by-key"
+
+    assert await peers.served_by(member) == {(store, 0), (store, 1), (store, 3)}
+
+
+async def test_a_peer_that_is_far_away_is_connected_to_at_the_first_try(peers: Peers, member: Member) -> None:
+    async with Relay(member.shard_address, delay_s=0.5) as relay:
+        assert await peers.served_by(Member("query-2", relay.address, relay.address, 1))
+
+
+async def test_what_a_peer_holds_is_known_soon_after_it_is_kept(peers: Peers, member: Member) -> None:
+    await peers.keep([member])
+    async with asyncio.timeout(30):
+        while not peers.of(member).held:  # noqa: ASYNC110  a peer tells nobody
+            await asyncio.sleep(0.01)
+
+    assert [serving for serving, _ in peers.of(member).held.values()] == [True, True, False, True]
+
+
+async def test_a_peer_that_does_not_answer_serves_nothing(peers: Peers) -> None:
+    nobody = Member("query-2", "127.0.0.1:1", "127.0.0.1:1", 1)
+
+    assert await peers.served_by(nobody) == frozenset()
+    assert peers.of(nobody).held == {}
+
+
+async def test_one_connection_per_member_is_kept_until_it_is_dropped(peers: Peers, member: Member) -> None:
+    first = peers.of(member)
+    await peers.keep([member])
+    assert peers.of(member) is first
+
+    await peers.keep([])
+
+    assert peers.of(member) is not first
+
+
+async def test_the_internal_service_lists_partitions_by_store_and_number(member: Member) -> None:
+    async with grpc.aio.insecure_channel(member.shard_address) as channel:
+        stub: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(channel)
+        answer = await stub.ListPartitions(shard.ListPartitionsRequest())
+
+    assert [each.freshness.partition for each in answer.partitions] == [0, 1, 2, 3]
+
+
+async def test_the_internal_service_reads_no_range_without_a_group(member: Member) -> None:
+    """Below the first group are the notes of the store itself, which are no rows."""
+    request = shard.BatchGetStatesRequest()
+    request.query.store = "orders-by-key"
+    request.query.ranges.add()
+    async with grpc.aio.insecure_channel(member.shard_address) as channel:
+        stub: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(channel)
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await stub.BatchGetStates(request)
+
+    assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_a_peer_that_does_not_answer_is_probed_until_it_does(
+    clock: ManualClock, metrics: Metrics, serving_view: View, checkpoints: Checkpoints
+) -> None:
+    port = free_ports(1)[0]
+    address = f"127.0.0.1:{port}"
+    peers = Peers(0.01, 5.0, clock)
+    peer = peers.of(Member("query-1", address, address, 1))
+    peer.failed(None)
+    assert peer.unreachable
+
+    local = LocalReads(serving_view, LIMITS, clock)
+    listing = ShardListing(serving_view, preference_of(serving_view, peers.of), clock)
+    methods = ShardMethods(local, LIMITS, call_limits(metrics, clock), listing, checkpoints, Pace(1e9, clock))
+    server, _ = serve(methods.methods(), port)
+    await server.start()
+    async with asyncio.timeout(30):
+        while peer.unreachable:  # noqa: ASYNC110  a peer tells nobody
+            await asyncio.sleep(0.01)
+
+    assert peer.usable(("orders-by-key", 0))
+    await peers.keep(())
+    await server.stop(0)
+
+
+async def test_a_call_that_ends_by_its_own_deadline_leaves_its_peer_in_use(
+    view: View, metrics: Metrics, clock: ManualClock, checkpoints: Checkpoints
+) -> None:
+    slow = GatedReads("query-1")
+    listing = ShardListing(view, preference_of(view, Peers(1.0, 1.0, clock).of), clock)
+    call_limits_ = call_limits(metrics, time.monotonic)
+    server, address = serve(ShardMethods(slow, LIMITS, call_limits_, listing, checkpoints, Pace(1e9, clock)).methods())
+    await server.start()
+    holder = Member("query-1", address, address, 1)
+    elsewhere = View(Member("query-2", "h:1", "h:2", 1), view.stores.values(), 1)
+    elsewhere.topics, elsewhere.shard_map = view.topics, ShardMap(frozenset({holder}), 1)
+    peers, limits = Peers(1.0, 5.0, time.monotonic), Limits(10, 10, 10, 10)
+    hedging = Hedging(0.0, 5.0, 0.1, metrics, time.monotonic)
+    nothing, order = FakeReads("query-2"), preference_of(elsewhere, peers.of)
+    dispatch = Dispatch(elsewhere, nothing, peers.of, order, hedging, 5.0, metrics, time.monotonic)
+    reads = MessageReads(RoutedReads(elsewhere, nothing.as_local, dispatch, limits, lambda _: None))
+    request = query_service_pb2.GetStateRequest(store="orders-by-key", key=state_pb2.StateKey(group="g"))
+    request.bounds.max_lag_ms = 1 << 40  # so that it goes alone
+    await reads.get(request, time.monotonic() + 30)
+
+    slow.gate.clear()
+    with pytest.raises(UnreachableError):
+        await reads.get(request, time.monotonic() + 0.05)
+
+    assert peers.of(holder).usable(("orders-by-key", 0))
+    await peers.keep(())
+    await server.stop(0)
+
+
+async def test_a_peer_that_is_dropped_is_asked_no_longer(peers: Peers) -> None:
+    peers.of(Member("query-2", "127.0.0.1:1", "127.0.0.1:1", 1)).failed(None)
+    before = len(asyncio.all_tasks())
+    await peers.keep([])
+    async with asyncio.timeout(10):
+        while len(asyncio.all_tasks()) >= before:  # noqa: ASYNC110  a task that ends tells nobody
+            await asyncio.sleep(0.01)

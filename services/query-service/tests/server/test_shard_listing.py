@@ -1,0 +1,142 @@
+"""Which instances serve each shard, and how fresh each of them is."""
+
+from typing import get_args
+
+import pytest
+
+from query_service.cluster.shard_map import Member, ShardMap
+from query_service.cluster.view import View
+from query_service.errors import NotServedError, UnknownStoreError
+from query_service.server.shard_listing import ShardListing
+from query_service.storage.progress import Freshness
+from query_service.storage.stores_file import StoreDefinition
+from statecast.partitioning import PARTITIONERS
+from statecast.query.v1 import query_pb2
+from testkit.query_service import FakePeers, FakeReads, ManualClock, preference_of
+
+STORE = "orders-by-key"
+OTHER = Member("query-2", "h:1", "h:2", 1)
+
+
+@pytest.fixture
+def peers(clock: ManualClock) -> FakePeers:
+    """One peer, which serves partition 0 alone."""
+    peers = FakePeers({OTHER: FakeReads("query-2")}, clock)
+    peers.of(OTHER).held = {(STORE, 0): (True, Freshness(0, 3, 9, 77, 5, "query-2"))}
+    return peers
+
+
+@pytest.fixture
+async def listing(serving_view: View, peers: FakePeers, clock: ManualClock) -> ShardListing:
+    serving_view.shard_map = ShardMap(frozenset({serving_view.me, OTHER}), 2)
+    return ShardListing(serving_view, preference_of(serving_view, peers.of), clock)
+
+
+async def test_each_partition_names_its_replicas_by_rank(listing: ShardListing) -> None:
+    answer = await listing.shards(STORE)
+
+    assert [(store.store, store.topic, store.partitions) for store in answer.stores] == [(STORE, "topic", 4)]
+    assert [shard.partition for shard in answer.shards] == [0, 1, 2, 3]
+    for shard in answer.shards:
+        assert [replica.rank for replica in shard.replicas] == [1, 2]
+        assert {replica.instance for replica in shard.replicas} == {"query-1", "query-2"}
+
+
+async def test_a_replica_tells_its_own_lag(listing: ShardListing) -> None:
+    replicas = {replica.instance: replica for replica in (await listing.shards("")).shards[0].replicas}
+
+    assert (replicas["query-2"].serving, replicas["query-2"].lag_records, replicas["query-2"].lag_ms) == (True, 3, 9)
+    assert replicas["query-1"].serving
+    assert replicas["query-1"].current_through.epoch == 77
+
+
+async def test_a_replica_that_holds_nothing_yet_or_does_not_answer_has_no_lag(listing: ShardListing) -> None:
+    replicas = {replica.instance: replica for replica in (await listing.shards("")).shards[1].replicas}
+
+    assert (replicas["query-2"].serving, replicas["query-2"].lag_records, replicas["query-2"].lag_ms) == (False, -1, -1)
+    assert not replicas["query-2"].HasField("current_through")
+
+
+async def test_a_replica_that_lags_behind_another_one_is_listed_after_it(
+    listing: ShardListing, peers: FakePeers, clock: ManualClock
+) -> None:
+    shards = (await listing.shards(STORE)).shards
+    owned = next(each.partition for each in shards if each.replicas[0].instance == "query-2")
+    clock.now += 1
+
+    peers.of(OTHER).held = {(STORE, owned): (True, Freshness(owned, 5000, 3_600_000, 77, 5, "query-2"))}
+    replicas = (await listing.shards(STORE)).shards[owned].replicas
+
+    assert [(replica.instance, replica.rank) for replica in replicas] == [("query-1", 1), ("query-2", 2)]
+
+
+async def test_who_has_the_map_gets_no_more_than_its_version_until_another_replica_is_to_be_asked(
+    listing: ShardListing, peers: FakePeers, clock: ManualClock
+) -> None:
+    version = (await listing.shards("")).version
+    clock.now += 1
+    peers.of(OTHER).held = {(STORE, 0): (True, Freshness(0, 4, 20, 77, 5, "query-2"))}
+    unchanged = await listing.shards("", version)
+    clock.now += 1
+    peers.of(OTHER).held = {}
+    changed = await listing.shards("", version)
+
+    assert unchanged.version == version
+    assert not unchanged.shards
+    assert changed.version != version
+    assert len(changed.shards) == 4
+
+
+async def test_outside_of_the_group_there_is_no_map(listing: ShardListing, serving_view: View) -> None:
+    serving_view.shard_map = ShardMap(frozenset(), 2)
+
+    with pytest.raises(NotServedError, match="has not joined the group yet"):
+        await listing.shards("")
+
+
+async def test_a_store_that_there_is_not_is_named(listing: ShardListing) -> None:
+    with pytest.raises(UnknownStoreError, match="did you mean"):
+        await listing.shards("orders")
+
+
+async def test_a_store_without_its_topic_is_left_out_of_the_list_of_all(
+    listing: ShardListing, serving_view: View
+) -> None:
+    serving_view.topics = {}
+
+    assert not (await listing.shards("")).stores
+    with pytest.raises(NotServedError):
+        await listing.shards(STORE)
+
+
+async def test_the_own_partitions_are_listed_in_order(listing: ShardListing) -> None:
+    own = listing.own_partitions().partitions
+
+    assert [(each.store, each.freshness.partition, each.serving) for each in own] == [
+        (STORE, partition, True) for partition in range(4)
+    ]
+
+
+async def test_a_store_says_whose_its_rows_are_and_how_its_groups_are_spread(
+    listing: ShardListing, serving_view: View
+) -> None:
+    plain = {
+        "message": "json",
+        "format": "plain",
+        "partitioner": "crc32",
+        "owner": "customer",
+        "history": {"age": "1h"},
+    }
+    definition = StoreDefinition.model_validate({"name": STORE, "topic": "topic", **plain})
+    serving_view.stores[STORE] = definition
+    (store,) = (await listing.shards(STORE)).stores
+
+    assert (store.message, store.owner, store.history) == ("json", "customer", True)
+    assert store.partitioner == query_pb2.PARTITIONER_CRC32
+
+
+def test_every_partitioner_has_a_name_in_the_contract() -> None:
+    named = {name.removeprefix("PARTITIONER_").lower() for name, _ in query_pb2.Partitioner.items()}
+    choices = get_args(StoreDefinition.model_fields["partitioner"].annotation)
+
+    assert {*choices} == {*PARTITIONERS} == named - {"unspecified"}
