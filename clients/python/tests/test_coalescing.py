@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from statecast_client.coalescing import Batcher, Coalescer
+from statecast_client.coalescing import Coalescer
 
 
 class Upstream:
@@ -171,138 +171,21 @@ async def test_closing_cancels_the_callers_of_a_batch_in_flight() -> None:
     assert [type(answer) for answer in answers] == [asyncio.CancelledError] * 2
 
 
-class Batched:
-    """Answers batches once the gate is open."""
+async def test_the_error_of_a_batch_is_copied_for_each_caller() -> None:
+    failure = ValueError("all of it")
 
-    def __init__(self, **limits: float) -> None:
-        self.gate = asyncio.Event()
-        self.gate.set()
-        self.batches: list[tuple[str, str]] = []
-        self.failure: Exception | None = None
-        self.batcher: Batcher[str, str, str] = Batcher(self._together, **limits)  # type: ignore[arg-type]
+    async def alone(_group: str, item: str) -> str:
+        return item
 
-    def ask(self, *items: str, group: str = "g") -> "list[asyncio.Future[str | None]]":
-        return [self.batcher.batched(group, item) for item in items]
+    async def together(_group: str, _items: Sequence[str]) -> Sequence[str | Exception | None]:
+        raise failure
 
-    async def _together(self, group: str, items: Sequence[str]) -> Sequence[str | Exception | None]:
-        self.batches.append((group, "".join(items)))
-        await self.gate.wait()
-        if self.failure is not None:
-            raise self.failure
-        return [answer_of(item) for item in items]
-
-
-async def turns(number: int = 5) -> None:
-    for _ in range(number):
-        await asyncio.sleep(0)
-
-
-async def test_a_batcher_sends_those_of_one_turn_in_one_batch_and_a_lone_one_in_its_own() -> None:
-    upstream = Batched()
-    answers = await asyncio.gather(*upstream.ask("a", "b"), *upstream.ask("c", group="other"), *upstream.ask("d"))
-    answers += await asyncio.gather(*upstream.ask("e"))
-
-    assert answers == [f"{item} together" for item in "abcde"]
-    assert sorted(upstream.batches) == [("g", "abd"), ("g", "e"), ("other", "c")]
-
-
-async def test_a_batcher_takes_what_later_callbacks_of_a_turn_ask_for_into_its_batch() -> None:
-    upstream = Batched()
-
-    async def ask(item: str) -> str | None:
-        return await upstream.ask(item)[0]
-
-    assert await asyncio.gather(*map(ask, "abc")) == [f"{item} together" for item in "abc"]
-    assert upstream.batches == [("g", "abc")]
-
-
-async def test_a_batcher_makes_no_batch_larger_than_the_limit() -> None:
-    upstream = Batched(max_batch=2)
-    answers = await asyncio.gather(*upstream.ask(*"abcde"))
-
-    assert answers == [f"{item} together" for item in "abcde"]
-    assert [items for _, items in upstream.batches] == ["ab", "cd", "e"]
-
-
-async def test_a_batcher_gathers_what_comes_while_as_many_calls_are_in_flight_as_may_be() -> None:
-    upstream = Batched(max_in_flight=2, max_wait_s=60)
-    upstream.gate.clear()
-    futures = []
-    for item in "abcd":
-        futures += upstream.ask(item)
-        await turns()
-    before = list(upstream.batches)
-    upstream.gate.set()
-
-    assert await asyncio.gather(*futures) == [f"{item} together" for item in "abcd"]
-    assert [items for _, items in before] == ["a", "b"]
-    assert [items for _, items in upstream.batches] == ["a", "b", "cd"]
-
-
-async def test_a_batcher_lets_what_waits_behind_a_call_that_hangs_go_after_a_moment() -> None:
-    upstream = Batched(max_in_flight=1, max_wait_s=0.001)
-    upstream.gate.clear()
-    futures = upstream.ask("a")
-    await turns()
-    futures += upstream.ask("b", "c")
-    await turns()
-    async with asyncio.timeout(10):
-        while len(upstream.batches) < 2:  # noqa: ASYNC110  a batch tells nobody
-            await asyncio.sleep(0.001)
-    upstream.gate.set()
-
-    assert await asyncio.gather(*futures) == [f"{item} together" for item in "abc"]
-    assert [items for _, items in upstream.batches] == ["a", "bc"]
-
-
-@pytest.mark.parametrize("place", [0, 1, 2])
-async def test_a_batcher_leaves_out_what_is_cancelled_before_its_batch_goes_out(place: int) -> None:
-    upstream = Batched()
-    futures = upstream.ask(*"abc")
-    futures.pop(place).cancel()
-    left = "abc".replace("abc"[place], "")
-
-    assert await asyncio.gather(*futures) == [f"{item} together" for item in left]
-    assert upstream.batches == [("g", left)]
-
-
-async def test_a_batcher_sends_no_batch_whose_callers_have_all_been_cancelled() -> None:
-    upstream = Batched()
-    for future in upstream.ask(*"abc"):
-        future.cancel()
-    await turns()
-
-    assert upstream.batches == []
-    assert await asyncio.gather(*upstream.ask("d")) == ["d together"]
-
-
-async def test_a_caller_of_a_batcher_that_is_cancelled_in_flight_cancels_no_other() -> None:
-    upstream = Batched()
-    upstream.gate.clear()
-    first, other = upstream.ask("a", "b")
-    await turns()
-    first.cancel()
-    upstream.gate.set()
-
-    assert await other == "b together"
-
-
-async def test_a_batcher_gives_each_caller_its_own_error_and_none_where_a_batch_cannot_do() -> None:
-    upstream = Batched()
-    one, bad, single = await asyncio.gather(*upstream.ask("a", "bad", "single"), return_exceptions=True)
-
-    assert (one, str(bad), single) == ("a together", "bad", None)
-    assert isinstance(bad, ValueError)
-
-
-async def test_a_batcher_copies_the_error_of_a_batch_for_each_caller() -> None:
-    upstream = Batched()
-    upstream.failure = ValueError("all of it")
-    errors = await asyncio.gather(*upstream.ask("a", "b"), return_exceptions=True)
+    coalescer = Coalescer(alone, together)
+    results = (coalescer.result("g", item) for item in "ab")
+    errors = await asyncio.gather(*results, return_exceptions=True)
 
     assert [(type(error), str(error)) for error in errors] == [(ValueError, "all of it")] * 2
     assert errors[0] is not errors[1]
-    assert [isinstance(error, Exception) and error.__cause__ for error in errors] == [upstream.failure] * 2
 
 
 class Moody:

@@ -28,27 +28,30 @@ class _Queue(Generic[Item, Result]):
         self.timer: asyncio.TimerHandle | None = None
 
 
-class Batcher(Generic[Group, Item, Result]):
-    """Looks up items in batches: those of one group that are asked for in one turn of the event loop go out at its end.
+class Coalescer(Generic[Group, Item, Result]):
+    """Looks up items one by one when they come one by one, and in batches when many are in flight.
 
-    While `max_in_flight` calls of a group are in flight, later items gather until one of these has ended, for
-    `max_wait_s` at most, so that a call that hangs delays no others. A caller that is cancelled cancels nobody else: a
-    batch whose callers have all gone is left to end.
+    Those of one group that are asked for in one turn of the event loop go out at its end; one that is alone in its turn
+    goes by itself. While `max_in_flight` calls of a group are in flight, later items gather until one of these has
+    ended, for `max_wait_s` at most, so that a call that hangs delays no others. A caller that is cancelled cancels
+    nobody else: a batch whose callers have all gone is left to end.
     """
 
     def __init__(
         self,
+        alone: Callable[[Group, Item], Awaitable[Result]],
         together: Callable[[Group, Sequence[Item]], Coroutine[Any, Any, Sequence[Result | Exception | None]]],
         *,
         max_batch: int = MAX_BATCH,
         max_in_flight: int = _MAX_IN_FLIGHT,
         max_wait_s: float = _MAX_WAIT_S,
     ) -> None:
-        """`together` looks up at most `max_batch` items.
+        """`alone` looks up one item, and `together` at most `max_batch` items.
 
-        It returns for each item, in their order, its result, or the error for its caller, or None: the caller then
+        That returns for each item, in their order, its result, or the error for its caller, or None: the caller then
         looks it up alone. When it raises, each caller gets a copy of the error.
         """
+        self._alone = alone
         self._together = together
         self._max_batch = max_batch
         self._max_in_flight = max_in_flight
@@ -56,28 +59,48 @@ class Batcher(Generic[Group, Item, Result]):
         self._queues: dict[Group, _Queue[Item, Result]] = {}
         self._tasks: set[asyncio.Task[Sequence[Result | Exception | None]]] = set()
 
-    def batched(self, group: Group, item: Item) -> "asyncio.Future[Result | None]":
-        """Looks up an item in a batch, be it alone in it. The future has its result or error."""
-        queue = self._queue(group)
-        if not queue.is_gathering and queue.in_flight < self._max_in_flight:
-            queue.is_gathering = True
-            asyncio.get_running_loop().call_soon(self._turn_ended, group, queue)
-        return self._join(group, queue, item)
-
     def close(self) -> None:
         """Cancels the batches in flight, and with them their callers."""
         for task in self._tasks:
             task.cancel()
+
+    async def result(self, group: Group, item: Item) -> Result:
+        """Returns the result of an item. Raises its error."""
+        queue = self._queue(group)
+        if queue.is_gathering or queue.in_flight >= self._max_in_flight:
+            result = await self._join(group, queue, item)
+        elif await self._is_alone(group, queue):
+            return await self._ask_alone(group, queue, item)
+        else:
+            future = self._join(group, queue, item)
+            self._send(group, queue)
+            result = await future
+        return await self._alone(group, item) if result is None else result
+
+    async def _is_alone(self, group: Group, queue: _Queue[Item, Result]) -> bool:
+        """Returns at the end of this turn of the event loop whether no other item has joined in it."""
+        queue.is_gathering = True
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            queue.is_gathering = False
+            self._send(group, queue)
+            raise
+        queue.is_gathering = False
+        return not queue.waiting
+
+    async def _ask_alone(self, group: Group, queue: _Queue[Item, Result], item: Item) -> Result:
+        queue.in_flight += 1
+        try:
+            return await self._alone(group, item)
+        finally:
+            self._ended(group, queue)
 
     def _queue(self, group: Group) -> _Queue[Item, Result]:
         queue = self._queues.get(group)
         if queue is None:
             queue = self._queues[group] = _Queue()
         return queue
-
-    def _turn_ended(self, group: Group, queue: _Queue[Item, Result]) -> None:
-        queue.is_gathering = False
-        self._send(group, queue)
 
     def _join(self, group: Group, queue: _Queue[Item, Result], item: Item) -> "asyncio.Future[Result | None]":
         future: asyncio.Future[Result | None] = asyncio.get_running_loop().create_future()
@@ -145,58 +168,6 @@ class Batcher(Generic[Group, Item, Result]):
                 future.set_exception(result)
             else:
                 future.set_result(result)
-
-
-class Coalescer(Batcher[Group, Item, Result]):
-    """Looks up items one by one when they come one by one, and in batches, as a Batcher does, when many are in flight.
-
-    One that is alone in its turn of the event loop goes by itself.
-    """
-
-    def __init__(
-        self,
-        alone: Callable[[Group, Item], Awaitable[Result]],
-        together: Callable[[Group, Sequence[Item]], Coroutine[Any, Any, Sequence[Result | Exception | None]]],
-        *,
-        max_batch: int = MAX_BATCH,
-        max_in_flight: int = _MAX_IN_FLIGHT,
-        max_wait_s: float = _MAX_WAIT_S,
-    ) -> None:
-        """`alone` looks up one item; see Batcher for the rest."""
-        super().__init__(together, max_batch=max_batch, max_in_flight=max_in_flight, max_wait_s=max_wait_s)
-        self._alone = alone
-
-    async def result(self, group: Group, item: Item) -> Result:
-        """Returns the result of an item. Raises its error."""
-        queue = self._queue(group)
-        if queue.is_gathering or queue.in_flight >= self._max_in_flight:
-            result = await self._join(group, queue, item)
-        elif await self._is_alone(group, queue):
-            return await self._ask_alone(group, queue, item)
-        else:
-            future = self._join(group, queue, item)
-            self._send(group, queue)
-            result = await future
-        return await self._alone(group, item) if result is None else result
-
-    async def _is_alone(self, group: Group, queue: _Queue[Item, Result]) -> bool:
-        """Returns at the end of this turn of the event loop whether no other item has joined in it."""
-        queue.is_gathering = True
-        try:
-            await asyncio.sleep(0)
-        except asyncio.CancelledError:
-            queue.is_gathering = False
-            self._send(group, queue)
-            raise
-        queue.is_gathering = False
-        return not queue.waiting
-
-    async def _ask_alone(self, group: Group, queue: _Queue[Item, Result], item: Item) -> Result:
-        queue.in_flight += 1
-        try:
-            return await self._alone(group, item)
-        finally:
-            self._ended(group, queue)
 
 
 def _copy_of(error: BaseException) -> BaseException:
