@@ -1,7 +1,9 @@
-"""The same program on a standalone Spark cluster: a lost worker costs a start, and nothing else."""
+"""The same program on a standalone Spark cluster: a lost executor costs its own queries a start, and nothing else."""
 
 import random
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -13,10 +15,11 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
 
 from statecast.orders.v1.order_pb2 import Order, OrderChange
+from testkit import waiting
 from testkit.ports import free_ports
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.cluster import Cluster
-from testkit.stream_processor.model import by_customer, by_order, model, wait_for_state
+from testkit.stream_processor.model import by_customer, by_order, model, read_orders, wait_for_state
 from testkit.stream_processor.pipeline_files import write_prefixed
 from testkit.stream_processor.process import Processor, wait_until
 from testkit.topics import read_topic
@@ -24,6 +27,10 @@ from testkit.topics import read_topic
 CHANGES = 10_000
 CORES = 5
 """The task slots of each worker: two workers have enough, one has not."""
+CORES_OF_ONE = 4
+"""The task slots that one of the pipelines takes."""
+GIVEN_UP_S = 15.0
+"""After so long the queries of an executor that hangs go on at another one; Spark's own time-out is two minutes."""
 PIPELINES = Path(__file__).parents[3] / "domains"
 KEYS = {"orders-by-key": by_order, "orders-by-customer": by_customer}
 
@@ -38,15 +45,19 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def processor(
-    tmp_path: Path, kafka: str, prefix: str, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Processor]:
+def run_on_cluster(
+    tmp_path: Path, kafka: str, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Processor]]:
+    """Makes a processor of files that has its tasks on the cluster: `run_on_cluster(files, "5s")`."""
     for name, value in cluster.client_environment().items():
         monkeypatch.setenv(name, value)
-    files = [written(name, tmp_path, prefix) for name in KEYS]
-    processor = Processor(tmp_path, kafka, free_ports(1)[0], files, checkpoint_interval="5s", master=cluster.master)
-    yield processor
-    processor.close()
+    with ExitStack() as ends:
+
+        def make(files: Iterable[Path], checkpoint_interval: str) -> Processor:
+            own = {"checkpoint_interval": checkpoint_interval, "master": cluster.master}
+            return ends.enter_context(Processor(tmp_path, kafka, free_ports(1)[0], files, **own))
+
+        yield make
 
 
 @pytest.fixture
@@ -88,8 +99,9 @@ def send(changes: list[OrderChange], bootstrap: str, topic: str) -> None:
 
 
 def test_queries_of_a_killed_worker_go_on_at_another_one_in_the_same_process(
-    kafka: str, tmp_path: Path, prefix: str, cluster: Cluster, processor: Processor
+    kafka: str, tmp_path: Path, prefix: str, cluster: Cluster, run_on_cluster: Callable[..., Processor]
 ) -> None:
+    processor = run_on_cluster([written(name, tmp_path, prefix) for name in KEYS], "5s")
     cluster.start_master()
     cluster.start_worker("worker-1", CORES)
     processor.start()
@@ -110,6 +122,59 @@ def test_queries_of_a_killed_worker_go_on_at_another_one_in_the_same_process(
     for name, keys in KEYS.items():
         wait_for_state(partial(read_topic, kafka, prefix + name), model(changes, keys), processor)
     assert processor.stop() == 0
+
+
+def test_an_executor_that_hangs_is_given_up_and_costs_its_own_queries_alone(
+    kafka: str,
+    tmp_path: Path,
+    prefix: str,
+    cluster: Cluster,
+    run_on_cluster: Callable[..., Processor],
+    record_testsuite_property: Callable[[str, object], None],
+) -> None:
+    directory, [well, hanging] = tmp_path / "pipelines", KEYS
+    directory.mkdir()
+    written(well, directory, prefix)
+    # Tasks may move at the end of a batch, so none ends here: each pipeline has a worker of its own.
+    processor = run_on_cluster([directory], "1h")
+    cluster.start_master()
+    cluster.start_worker("worker-1", CORES_OF_ONE)
+    processor.start()
+    processor.wait_ready()
+    cluster.start_worker("worker-2", CORES_OF_ONE)
+    written(hanging, directory, prefix)
+    sent = list[OrderChange]()
+
+    def write(number: int) -> None:
+        sent.append(change(None, order(f"order-{number}"), number))
+        send(sent[-1:], kafka, f"{prefix}orders")
+
+    def is_written(name: str) -> bool:
+        return read_orders(read_topic(kafka, prefix + name)) == model(sent, KEYS[name])
+
+    write(1)
+    for name in KEYS:
+        wait_until(partial(is_written, name), processor.log_tail)
+    cluster.start_worker("worker-3", CORES_OF_ONE)
+    wait_until(lambda: bool(cluster.executors("worker-3")), "the worker to spare has no executor")
+    for process in cluster.executors("worker-2"):
+        process.suspend()
+    hung = time.monotonic()
+    write(2)
+    wait_until(partial(is_written, well), processor.log_tail)
+    waiting.wait_until(partial(is_written, hanging), processor.log_tail, GIVEN_UP_S)
+    record_testsuite_property("given_up_s", round(time.monotonic() - hung, 1))
+    write(3)
+    for name in KEYS:
+        wait_until(partial(is_written, name), processor.log_tail)
+
+    assert {name: starts(processor, name) for name in KEYS} == {well: 1, hanging: 2}
+
+
+def starts(processor: Processor, name: str) -> int:
+    """How often the query has been started."""
+    lines = processor.log.splitlines()
+    return sum(f'"query": "{name}"' in line and '"event": "started"' in line for line in lines)
 
 
 def has_checkpoint(directory: Path, name: str) -> bool:

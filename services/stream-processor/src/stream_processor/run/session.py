@@ -34,6 +34,16 @@ CLASS_ARCHIVE = "classes.jsa"
 """The name of the archive beside the jars; see class_archive.py."""
 ALONE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 """No executor elsewhere has to reach this driver."""
+LOST_SOON = {
+    "spark.executor.heartbeatInterval": "2s",
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "8s",
+    "spark.network.timeoutInterval": "1s",
+}
+"""Gives an executor elsewhere up that has sent no heartbeat for 8 s (ADR 0054).
+
+Spark waits for two minutes and looks once a minute, and the queries of a machine that hangs would stand still for so
+long.
+"""
 MAX_STOP_S = 8.0
 
 
@@ -90,7 +100,7 @@ def configuration(settings: Settings, is_local: bool, archiving: str = "") -> di
         "spark.driver.defaultExtraClassPath": os.pathsep.join(map(str, [*spark_internals.spark_jars(), *jars])),
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.extraJavaOptions": f"{logging} {own} {sharing} {settings.java_options}",
-        **(ALONE if is_local else {"spark.jars": ",".join(map(str, jars))}),
+        **(ALONE if is_local else {**LOST_SOON, "spark.jars": ",".join(map(str, jars))}),
         # Executors elsewhere keep Spark's own logging: this file need not be there.
         "spark.executor.extraJavaOptions": f"{own} {settings.java_options}",
     }
