@@ -93,6 +93,19 @@ async def test_a_peer_that_answers_with_an_error_leaves_the_call_to_the_next_rep
         assert pair.metric("forwards_total", outcome="unreachable") == unreachable
 
 
+async def test_a_peer_that_is_overloaded_is_asked_again_by_the_next_call() -> None:
+    async with ServedPair() as pair:
+        group = next(pair.groups())
+        pair.write("keyed", group, b"row")
+        pair.server.failure = grpc.StatusCode.RESOURCE_EXHAUSTED
+        refused = get_response(await pair.answered("GetState", get_request(group)))
+        pair.server.failure = None
+        response = get_response(await pair.answered("GetState", get_request(group)))
+
+        assert is_answered_here(refused.freshness)
+        assert response.freshness.answered_by == pair.member.instance
+
+
 async def test_a_peer_that_is_silent_for_the_whole_time_out_is_not_asked_again() -> None:
     async with ServedPair(monotonic=time.monotonic, timeout_s=scaled(0.1)) as pair:
         group = next(pair.groups())

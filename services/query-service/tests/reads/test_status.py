@@ -10,6 +10,8 @@ from query_service.errors import (
     InvalidRequestError,
     LookupFailedError,
     NotServedError,
+    OverloadedError,
+    PeerOverloadedError,
     TooLargeError,
     UnknownStoreError,
     UnreachableError,
@@ -92,3 +94,10 @@ def test_a_key_of_a_batch_fails_with_the_code_of_a_get() -> None:
     fill_key_error(error, NotServedError("still reading"))
 
     assert (error.code, error.message) == (14, "still reading")
+
+
+def test_a_peer_that_is_overloaded_says_nothing_of_its_partitions() -> None:
+    _, arrived = over_the_wire(OverloadedError("ask again later"))
+
+    assert isinstance(arrived, PeerOverloadedError)
+    assert str(arrived) == "query-2: ask again later"
