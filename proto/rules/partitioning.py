@@ -5,8 +5,7 @@ fnv1a_reference) are for topics that their producers write. Where the package mu
 fifth of the time that Python takes.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from struct import unpack_from
@@ -125,19 +124,6 @@ def count_matches(places: Iterable[tuple[str, int]], partitions: int) -> dict[st
         for name, hash_group in PARTITIONERS.items():
             counts[name] += hash_group(group) % partitions == partition
     return counts
-
-
-def indexes_by_partition(
-    groups: Iterable[str], partitions: int, hash_group: GroupHash = murmur2_hash
-) -> dict[int, Sequence[int]]:
-    """Returns, for each partition that has any, the indexes of its groups, from 0 and rising."""
-    numbers = [hash_group(group) % partitions for group in groups]
-    if numbers and numbers.count(numbers[0]) == len(numbers):
-        return {numbers[0]: range(len(numbers))}
-    indexes: defaultdict[int, list[int]] = defaultdict(list)
-    for index, number in enumerate(numbers):
-        indexes[number].append(index)
-    return dict(indexes)
 
 
 def group_of(key: bytes) -> bytes:

@@ -22,7 +22,6 @@ from statecast.partitioning import (
     fnv1a_hash,
     fnv1a_reference_hash,
     group_of,
-    indexes_by_partition,
     interpreted_hash,
     interpreted_murmur2,
     murmur2,
@@ -94,26 +93,10 @@ def test_a_group_is_hashed_as_utf_8() -> None:
     assert partition_of("größe", 1000) == (murmur2("größe".encode()) & 0x7FFFFFFF) % 1000
 
 
-def test_groups_are_split_by_partition_in_their_order() -> None:
-    groups = [f"order-{number}" for number in range(50)]
-    split = indexes_by_partition(groups, 4)
-
-    assert sorted(index for indexes in split.values() for index in indexes) == list(range(50))
-    for partition, indexes in split.items():
-        assert list(indexes) == sorted(indexes)
-        assert {partition_of(groups[index], 4) for index in indexes} == {partition}
-
-
-def test_groups_of_one_partition_stay_together() -> None:
-    assert {key: list(value) for key, value in indexes_by_partition(["a", "b"], 1).items()} == {0: [0, 1]}
-    assert indexes_by_partition([], 4) == {}
-
-
 def test_groups_may_be_spread_by_crc_32() -> None:
     assert PARTITIONERS["crc32"] is crc32_hash
     assert crc32_hash("123456789") == 0xCBF43926  # the check value of CRC-32
     assert partition_of("123456789", 9, crc32_hash) == 0xCBF43926 % 9
-    assert indexes_by_partition(["123456789"], 9, crc32_hash) == {0xCBF43926 % 9: range(1)}
 
 
 def test_groups_may_be_spread_by_fnv_1a() -> None:
