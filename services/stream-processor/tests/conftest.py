@@ -9,31 +9,24 @@ from uuid import uuid4
 import pytest
 import yaml
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 import statecast
-from statecast.orders.v1.order_pb2 import OrderChange
 from statecast_domains.directories import pipeline_files
 from statecast_domains.pipeline_file import PipelineFile
 from stream_processor import shapes
 from stream_processor.pipeline.fields import Contract
-from stream_processor.pipeline.pipeline import Pipeline, dead_letter_topic
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run.session import start_session
 from stream_processor.settings import Settings
-from stream_processor.steps.dead_letters import OFFSET
-from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
 from testkit.ports import free_ports
-from testkit.stream_processor.micro_batches import record_of
+from testkit.stream_processor.micro_batches import BatchesOf, MicroBatches
+from testkit.stream_processor.one_batch import OneBatch
 from testkit.stream_processor.pipeline_files import write_prefixed
 from testkit.stream_processor.process import Processor
-from testkit.topics import Record
 
 PIPELINES = Path(__file__).parents[3] / "domains"
-KAFKA_COLUMNS = (
-    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
-    "headers array<struct<key:string,value:binary>>"
-)
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +35,7 @@ def contract() -> Contract:
     return Contract(statecast.descriptor_set())
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def shipped(contract: Contract) -> Callable[..., Pipeline]:
     """Gives a shipped pipeline by name, with keys of its file replaced: `shipped("orders-by-key", where="...")`.
 
@@ -66,34 +59,22 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def functions(spark: SparkSession, contract: Contract) -> Functions:
     """The Java functions of that session."""
     return Functions(spark, contract)
 
 
-@pytest.fixture
-def records(spark: SparkSession) -> Callable[..., DataFrame]:
-    """Makes a DataFrame as Spark's Kafka source gives it, of changes or of raw values; offsets count from 0."""
-
-    def make(*values: OrderChange | bytes | None) -> DataFrame:
-        raw = [value.SerializeToString() if isinstance(value, OrderChange) else value for value in values]
-        rows = [(b"key", each and bytearray(each), "orders", 0, offset, None, None) for offset, each in enumerate(raw)]
-        return spark.createDataFrame(rows, KAFKA_COLUMNS)
-
-    return make
+@pytest.fixture(scope="session")
+def batch(spark: SparkSession, functions: Functions) -> OneBatch:
+    """Records as one batch of that session, through the steps of a pipeline."""
+    return OneBatch(spark, functions)
 
 
 @pytest.fixture
-def letters(functions: Functions) -> Callable[[DataFrame, Pipeline], list[Record]]:
-    """Gives the dead letters that a pipeline writes of a source's records, in the order of those."""
-
-    def run(records: DataFrame, pipeline: Pipeline) -> list[Record]:
-        written = written_records([records], pipeline, 4, 1, functions).collect()
-        set_aside = [record_of(line) for line in written if line.topic == dead_letter_topic(pipeline.source_topic)]
-        return sorted(set_aside, key=lambda letter: int(letter.headers[OFFSET]))
-
-    return run
+def batches_of(tmp_path: Path, batch: OneBatch) -> BatchesOf:
+    """Makes micro-batches that run in that session."""
+    return lambda pipeline: MicroBatches(tmp_path / uuid4().hex, pipeline, batch.spark, batch.functions)
 
 
 @pytest.fixture

@@ -9,17 +9,15 @@ from uuid import uuid4
 import pytest
 import yaml
 from confluent_kafka import Producer
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
 from statecast.sales.v1.customer_rewards_pb2 import CustomerRewards
 from statecast.sales.v1.invoice_pb2 import CUSTOMER_TYPE_PRIME, Invoice
 from statecast.sales.v1.loyalty_notification_pb2 import LoyaltyNotification
 from stream_processor.pipeline.pipeline import Pipeline
-from stream_processor.steps.functions import Functions
 from testkit.stream_processor.invoice_events import InvoiceEvent, invoice_events, without_duplicates
-from testkit.stream_processor.micro_batches import MicroBatches, pieces
+from testkit.stream_processor.micro_batches import BatchesOf, MicroBatches, few_but_rich, pieces
 from testkit.stream_processor.model import read_fenced
 from testkit.stream_processor.process import Processor, wait_until
 from testkit.topics import Record, create_topic, read_topic
@@ -31,9 +29,6 @@ FORMS = st.sampled_from(["protobuf", "json"])
 Play = Callable[[Pipeline, Sequence[Sequence[InvoiceEvent]], Random], MicroBatches]
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
-few_but_rich = settings(
-    max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
 
 
 def source(values: str, **more: object) -> dict[str, object]:
@@ -45,11 +40,11 @@ def is_prime(row: Invoice) -> bool:
 
 
 @pytest.fixture
-def play(tmp_path: Path, spark: SparkSession, functions: Functions) -> Play:
+def play(batches_of: BatchesOf) -> Play:
     """Plays batches through the pipeline with a crash after one of them was written."""
 
     def play(pipeline: Pipeline, batches: Sequence[Sequence[InvoiceEvent]], chance: Random) -> MicroBatches:
-        played = MicroBatches(tmp_path / uuid4().hex, pipeline, spark, functions)
+        played = batches_of(pipeline)
         for batch in batches:
             played.add_placed(each.record(pipeline.definition.source.row_values or "") for each in batch)
         played.run(crash_at=chance.randrange(len(batches)))
@@ -105,16 +100,14 @@ def test_an_event_that_comes_again_within_the_time_is_a_duplicate(
 @given(chance=st.randoms(use_true_random=False), values=FORMS)
 def test_the_totals_of_events_add_up_in_the_order_of_their_places(
     shipped: Callable[..., Pipeline],
-    tmp_path: Path,
-    spark: SparkSession,
-    functions: Functions,
+    batches_of: BatchesOf,
     chance: Random,
     values: str,
 ) -> None:
     batches = pieces(invoice_events(chance), BATCHES)
     keep = {"route": {"totals": {"total_points": "sum(total_amount_cents div 100)"}}}
     pipeline = shipped("loyalty-notifications", source=source(values, **BY_NUMBER), keep=keep)
-    played = MicroBatches(tmp_path / uuid4().hex, pipeline, spark, functions)
+    played = batches_of(pipeline)
     crash = chance.randrange(BATCHES)
     for batch in batches:
         played.add_placed(each.record(values) for each in batch)

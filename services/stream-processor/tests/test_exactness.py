@@ -3,22 +3,18 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from pathlib import Path
 from random import Random
-from uuid import uuid4
 
 import pytest
 from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import Message
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
 from statecast.change.v1.change_pb2 import OPERATION_SNAPSHOT
 from statecast.orders.v1.order_pb2 import Order, OrderChange, OrderItem
 from statecast.sales.v1.hourly_sales_pb2 import HourlySales
 from stream_processor.pipeline.pipeline import Pipeline
-from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import INVOICE_ROWS, change, order
 from testkit.stream_processor.invoice_windows import (
     EACH_QUARTER,
@@ -28,7 +24,7 @@ from testkit.stream_processor.invoice_windows import (
     invoice_history,
     sales_by_window,
 )
-from testkit.stream_processor.micro_batches import MicroBatches, pieces
+from testkit.stream_processor.micro_batches import BatchesOf, few_but_rich, pieces
 from testkit.stream_processor.model import by_item, by_order, read_fenced
 from testkit.topics import Record
 
@@ -46,10 +42,6 @@ SOME = r"^order-[0-5]$"
 """Keys of some of the orders."""
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
-few_but_rich = settings(
-    max_examples=3,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
 
 
 def history(chance: Random) -> list[OrderChange]:
@@ -92,11 +84,11 @@ def newest(changes: Sequence[OrderChange]) -> list[Order]:
 
 
 @pytest.fixture
-def play(tmp_path: Path, spark: SparkSession, functions: Functions) -> Playing:
+def play(batches_of: BatchesOf) -> Playing:
     """Plays changes through the pipeline with a crash in one of its batches; returns the records that it writes."""
 
     def play(pipeline: Pipeline, changes: Sequence[Message], chance: Random) -> list[Record]:
-        batches = MicroBatches(tmp_path / uuid4().hex, pipeline, spark, functions)
+        batches = batches_of(pipeline)
         for piece in pieces([each.SerializeToString() for each in changes], BATCHES):
             batches.add(piece)
         batches.run(crash_at=chance.randrange(BATCHES))
@@ -151,11 +143,11 @@ def read_sums(records: Iterable[Record]) -> dict[str, OrderItem]:
 
 
 @pytest.fixture
-def follow(tmp_path: Path, spark: SparkSession, functions: Functions) -> Chaining:
+def follow(batches_of: BatchesOf) -> Chaining:
     """Plays the records of a table through the pipeline, as `play` does."""
 
     def follow(pipeline: Pipeline, records: Sequence[Record], chance: Random) -> list[Record]:
-        batches = MicroBatches(tmp_path / uuid4().hex, pipeline, spark, functions)
+        batches = batches_of(pipeline)
         for piece in pieces(records, BATCHES):
             batches.add_records(piece)
         batches.run(crash_at=chance.randrange(BATCHES))

@@ -3,15 +3,14 @@
 from collections.abc import Callable
 
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import Row
 
 from statecast.orders.v1.order_pb2 import Order, OrderChange
 from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.pipeline.pipeline import Pipeline
-from stream_processor.steps.flow import written_records
-from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.debezium import debezium
+from testkit.stream_processor.one_batch import OneBatch
 
 CHANGES = [
     change(None, order(items=["item-1", "item-2"]), 1),
@@ -20,24 +19,18 @@ CHANGES = [
     change(order("order-2"), None, 4),
 ]
 
-KAFKA_COLUMNS = (
-    "key binary, value binary, topic string, partition int, offset bigint, "
-    "headers array<struct<key:string,value:binary>>"
-)
-
 pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("name", ["orders-by-key", "orders-by-customer", "orders-by-item"])
 def test_the_same_changes_in_either_format_are_the_same_records(
-    shipped: Callable[..., Pipeline], functions: Functions, spark: SparkSession, name: str
+    shipped: Callable[..., Pipeline], batch: OneBatch, name: str
 ) -> None:
     message = "statecast.orders.v1.OrderChange"
 
     def written(encoding: str, encode: Callable[[OrderChange], bytes]) -> list[tuple[object, ...]]:
         pipeline = shipped(name, source={"topic": "orders", "message": message, "format": encoding})
-        rows = [(b"key", bytearray(encode(each)), "orders", 0, at, None) for at, each in enumerate(CHANGES)]
-        lines = written_records([spark.createDataFrame(rows, KAFKA_COLUMNS)], pipeline, 4, 1, functions).collect()
+        lines = batch.lines(pipeline, *map(encode, CHANGES)).collect()
         return sorted(((bytes(line.key), line.partition, *record(line)) for line in lines), key=str)
 
     assert written("debezium-json", debezium) == written("protobuf", OrderChange.SerializeToString) != []

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Row, SparkSession
 
 from statecast.descriptors import MessageTypes
 from statecast_domains.pipeline_file import PipelineFile
 from stream_processor import shapes
 from stream_processor.pipeline.fields import Contract
-from stream_processor.steps.decode import decode
 from stream_processor.steps.functions import Functions
 from testkit.debezium import mariadb_connector, running_connect
 from testkit.mariadb import running_mariadb
+from testkit.stream_processor.one_batch import OneBatch
 from testkit.topics import create_topic, read_topic
 from testkit.waiting import wait_until
 
@@ -113,7 +113,7 @@ def messages(tmp_path: Path) -> MessageTypes:
 
 @pytest.fixture
 def decoded(
-    messages: MessageTypes, spark: SparkSession, records: Callable[..., DataFrame], changes: list[dict[str, Any]]
+    messages: MessageTypes, spark: SparkSession, changes: list[dict[str, Any]]
 ) -> Callable[[Callable[[dict[str, Any]], dict[str, Any]]], list[Row]]:
     """Decodes the connector's records, in another form."""
     contract = Contract(messages.descriptor_set)
@@ -123,7 +123,7 @@ def decoded(
 
     def read(form: Callable[[dict[str, Any]], dict[str, Any]]) -> list[Row]:
         values = [json.dumps(form(each)).encode() for each in changes]
-        return decode(records(*values), pipeline, Functions(spark, contract)).orderBy("offset").collect()
+        return OneBatch(spark, Functions(spark, contract)).decoded(pipeline, *values)
 
     return read
 

@@ -1,19 +1,15 @@
 """How much state deleted rows leave, and for how long."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from random import Random
-from uuid import uuid4
 
 import pytest
 from confluent_kafka import Producer
-from pyspark.sql import SparkSession
 
 from stream_processor.pipeline.pipeline import Pipeline
-from stream_processor.steps.functions import Functions
-from testkit.ports import free_ports
 from testkit.stream_processor.changes import INVOICE_ROWS, change, invoice, invoice_change, order
-from testkit.stream_processor.micro_batches import MicroBatches
+from testkit.stream_processor.micro_batches import BatchesOf
+from testkit.stream_processor.pipeline_files import latest_orders
 from testkit.stream_processor.process import Processor, wait_until
 
 GROUPS = 2_000
@@ -24,27 +20,16 @@ BESIDE_NAME = 24
 GROUPING, REMEMBERING = 0, 1
 """The operators that add up and that remember rows, by their number; Spark counts from the sink."""
 ROWS = 20
-PIPELINE = """
-name: latest
-source: {{topic: {prefix}orders, message: statecast.orders.v1.OrderChange, format: protobuf}}
-group_by: order_id
-keep: latest
-sink: {{topic: {prefix}orders-by-key}}
-forget_deleted: 1s
-trigger: {{mode: realtime, checkpoint: 5s}}
-"""
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
-def test_what_is_left_of_groups_and_rows_is_small(
-    tmp_path: Path, spark: SparkSession, functions: Functions, shipped: Callable[..., Pipeline]
-) -> None:
+def test_what_is_left_of_groups_and_rows_is_small(batches_of: BatchesOf, shipped: Callable[..., Pipeline]) -> None:
     chance = Random(1)
     rows = [invoice(f"{chance.getrandbits(128):032x}") for _ in range(GROUPS)]
     for row in rows:
         row.store_id = f"{chance.getrandbits(128):032x}"
-    played = MicroBatches(tmp_path, shipped("hourly-sales-by-store", source=INVOICE_ROWS), spark, functions)
+    played = batches_of(shipped("hourly-sales-by-store", source=INVOICE_ROWS))
 
     played.add(invoice_change(None, row, 1).SerializeToString() for row in rows)
     played.add(invoice_change(row, None, 2).SerializeToString() for row in rows)
@@ -57,28 +42,18 @@ def test_what_is_left_of_groups_and_rows_is_small(
     assert NAME < gone < NAME + BESIDE_NAME
 
 
-@pytest.fixture
-def processor(tmp_path: Path, kafka: str, create_topics: Callable[[str], None]) -> Iterator[tuple[Processor, str]]:
-    """The real program in real-time mode, and its source topic."""
-    prefix = f"{uuid4().hex[:8]}."
-    create_topics(prefix)
-    file = tmp_path / "latest.yaml"
-    file.write_text(PIPELINE.format(prefix=prefix))
-    processor = Processor(tmp_path, kafka, free_ports(1)[0], [file], drain_s="0")
-    yield processor, f"{prefix}orders"
-    processor.close()
-
-
 @pytest.mark.kafka
 @pytest.mark.long
-def test_rows_that_are_gone_are_forgotten_in_real_time_mode(kafka: str, processor: tuple[Processor, str]) -> None:
-    program, source = processor
+def test_rows_that_are_gone_are_forgotten_in_real_time_mode(
+    kafka: str, prefix: str, processor_of: Callable[..., Processor]
+) -> None:
+    program = processor_of(latest_orders(prefix, forget_deleted="1s"), drain_s="0")
     producer = Producer({"bootstrap.servers": kafka})
 
     def send(first: int, *rows: tuple[str, bool]) -> None:
         for sequence, (name, lives) in enumerate(rows, first):
             order_change = change(None, order(name), sequence) if lives else change(order(name), None, sequence)
-            producer.produce(source, order_change.SerializeToString(), name.encode())
+            producer.produce(f"{prefix}orders", order_change.SerializeToString(), name.encode())
         producer.flush()
 
     def held(rows: int) -> None:

@@ -1,30 +1,21 @@
 """Stopping in the middle of a flow: written records are checkpointed, so that none is written twice."""
 
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 from threading import Event, Thread
 
 import pytest
 from confluent_kafka import Producer
 
 from statecast.state.v1.state_pb2 import StateRecord
-from testkit.ports import free_ports
 from testkit.stream_processor.changes import change, order
+from testkit.stream_processor.pipeline_files import latest_orders
 from testkit.stream_processor.process import Processor, wait_until
 from testkit.topics import read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(600)]
 
 ROWS = 40
-PIPELINE = """
-name: latest
-source: {{topic: {prefix}orders, message: statecast.orders.v1.OrderChange, format: protobuf}}
-group_by: order_id
-keep: latest
-sink: {{topic: {prefix}orders-by-key}}
-trigger: {{mode: realtime, checkpoint: 60s}}
-"""
 
 
 class Flow:
@@ -48,12 +39,8 @@ class Flow:
 
 
 @pytest.fixture
-def processor(tmp_path: Path, kafka: str, prefix: str) -> Iterator[Processor]:
-    file = tmp_path / "latest.yaml"
-    file.write_text(PIPELINE.format(prefix=prefix))
-    processor = Processor(tmp_path, kafka, free_ports(1)[0], [file], drain_s="50")
-    yield processor
-    processor.close()
+def processor(processor_of: Callable[..., Processor], prefix: str) -> Processor:
+    return processor_of(latest_orders(prefix, checkpoint="60s"), drain_s="50")
 
 
 def test_after_a_stop_and_a_start_no_record_is_written_twice(kafka: str, prefix: str, processor: Processor) -> None:

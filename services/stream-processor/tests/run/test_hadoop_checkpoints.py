@@ -3,26 +3,20 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from confluent_kafka import Producer
 
 from testkit.ports import free_ports
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.model import by_order, model, wait_for_state
+from testkit.stream_processor.pipeline_files import latest_orders
 from testkit.stream_processor.process import Processor, wait_until
 from testkit.topics import read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
-
-PIPELINE = """
-name: latest
-source: {{topic: {prefix}orders, message: statecast.orders.v1.OrderChange, format: protobuf}}
-group_by: order_id
-keep: latest
-sink: {{topic: {prefix}orders-by-key}}
-trigger: {{mode: realtime, checkpoint: 5s}}
-"""
 
 
 @pytest.fixture
@@ -30,11 +24,11 @@ def start(tmp_path: Path, kafka: str, prefix: str) -> Iterator[Callable[..., Pro
     """Starts a process with its own log; all processes share one place for their checkpoints."""
     processors: list[Processor] = []
 
-    def start(name: str, where: str = "") -> Processor:
+    def start(name: str, **more: Any) -> Processor:
         directory = tmp_path / name
         directory.mkdir()
         file = directory / "latest.yaml"
-        file.write_text(PIPELINE.format(prefix=prefix) + where)
+        file.write_text(yaml.safe_dump(latest_orders(prefix, **more)))
         place = (tmp_path / "checkpoints").as_uri()
         processors.append(Processor(directory, kafka, free_ports(1)[0], [file], checkpoints=place, drain_s="0"))
         processors[-1].start()
@@ -68,7 +62,7 @@ def test_a_restart_goes_on_and_nobody_else_does(
     assert f"works on {(tmp_path / 'checkpoints').as_uri()}" in second.log
 
     first.kill()
-    changed = start("changed", "where: total_cents > 0")
+    changed = start("changed", where="total_cents > 0")
 
     assert changed.wait_end() == 2
     assert "where: changed since the checkpoint file:///" in changed.log

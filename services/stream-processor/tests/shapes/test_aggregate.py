@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
+from google.protobuf.message import Message
+from pyspark.sql import Row
 
 from statecast.change.v1.change_pb2 import OPERATION_CREATE
 from statecast.orders.v1.order_pb2 import ORDER_STATUS_PLACED, Order, OrderItem
@@ -18,11 +18,9 @@ from statecast.state.v1.state_pb2 import StateRecord
 from statecast_domains.errors import PipelineFileError
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.shapes.aggregate import AggregatePipeline
-from stream_processor.steps.decode import decode
-from stream_processor.steps.flow import checked_changes, written_records
-from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import INVOICE_ROWS, POSITION_CHANGES, START, change, invoice_change, order
-from testkit.stream_processor.micro_batches import MicroBatches
+from testkit.stream_processor.micro_batches import BatchesOf
+from testkit.stream_processor.one_batch import OneBatch
 
 EPOCH = 77
 BY_ITEM = {
@@ -30,17 +28,17 @@ BY_ITEM = {
     "sink": {"topic": "items", "message": "statecast.orders.v1.OrderItem"},
 }
 
+Totals = Callable[..., dict[str, StateRecord | None]]
+
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
-def totals(functions: Functions, records: Callable[..., DataFrame]) -> Callable[..., dict[str, StateRecord | None]]:
+def totals(batch: OneBatch) -> Totals:
     """The records on the topic after the changes, by key; None for a tombstone."""
 
-    def run(pipeline: Pipeline, *changes: object) -> dict[str, StateRecord | None]:
-        written = written_records([records(*changes)], pipeline, 4, EPOCH, functions)
-        rows = written.where(written.topic == pipeline.sink_topic).collect()
-        return {bytes(line.key).decode(): _record(line) for line in rows}
+    def run(pipeline: Pipeline, *changes: Message) -> dict[str, StateRecord | None]:
+        return {bytes(line.key).decode(): _record(line) for line in batch.written(pipeline, *changes, epoch=EPOCH)}
 
     return run
 
@@ -57,17 +55,12 @@ def held(client: str, amount: int) -> OpenPosition:
     return OpenPosition(position_id="p", client=client, amount=amount, exchange="NASDAQ")
 
 
-def moved(before: OpenPosition | None, after: OpenPosition | None, sequence: int) -> bytes:
+def moved(before: OpenPosition | None, after: OpenPosition | None, sequence: int) -> OpenPositionChange:
     order_change = change(before and order(), after and order(), sequence)
-    envelope = OpenPositionChange(
-        operation=order_change.operation, source=order_change.source, before=before, after=after
-    )
-    return envelope.SerializeToString()
+    return OpenPositionChange(operation=order_change.operation, source=order_change.source, before=before, after=after)
 
 
-def test_rows_add_up_and_a_group_without_rows_is_deleted(
-    shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
-) -> None:
+def test_rows_add_up_and_a_group_without_rows_is_deleted(shipped: Callable[..., Pipeline], totals: Totals) -> None:
     one, other = held("a", 5), held("b", 7)
     second = OpenPosition(position_id="q", client="b", amount=2**62, exchange="NASDAQ")
 
@@ -88,7 +81,7 @@ def test_rows_add_up_and_a_group_without_rows_is_deleted(
 
 
 def test_a_group_with_a_sum_beyond_its_field_is_withheld_and_the_others_are_not(
-    shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
+    shipped: Callable[..., Pipeline], totals: Totals
 ) -> None:
     second = OpenPosition(position_id="q", client="a", amount=2**62, exchange="NASDAQ")
     other = OpenPosition(position_id="r", client="b", amount=7, exchange="NASDAQ")
@@ -101,10 +94,10 @@ def test_a_group_with_a_sum_beyond_its_field_is_withheld_and_the_others_are_not(
 
 
 def test_a_group_that_was_withheld_is_written_again_once_its_sum_fits(
-    tmp_path: Path, shipped: Callable[..., Pipeline], spark: SparkSession, functions: Functions
+    shipped: Callable[..., Pipeline], batches_of: BatchesOf
 ) -> None:
     second = OpenPosition(position_id="q", client="a", amount=2**62, exchange="NASDAQ")
-    played = MicroBatches(tmp_path, shipped("us-share-holders", source=POSITION_CHANGES), spark, functions)
+    played = batches_of(shipped("us-share-holders", source=POSITION_CHANGES))
     for each in (moved(None, held("a", 2**62), 1), moved(None, second, 2), moved(second, None, 3)):
         played.add([each])
     played.run()
@@ -115,9 +108,7 @@ def test_a_group_that_was_withheld_is_written_again_once_its_sum_fits(
     assert [each and each.shares for each in rows] == [2**62, None, 2**62]
 
 
-def test_a_group_with_an_extreme_beyond_its_field_is_withheld(
-    shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
-) -> None:
+def test_a_group_with_an_extreme_beyond_its_field_is_withheld(shipped: Callable[..., Pipeline], totals: Totals) -> None:
     large, small = order("a", items=["large"]), order("b", items=["small"])
     large.items[0].unit_price_cents, small.items[0].unit_price_cents = 2**32 + 7, 2**31 - 1
     numbers = {"quantity": "max(element.unit_price_cents)"}
@@ -130,9 +121,7 @@ def test_a_group_with_an_extreme_beyond_its_field_is_withheld(
     assert OrderItem.FromString(rows["small"].payload).quantity == 2**31 - 1
 
 
-def test_a_row_counts_of_which_a_number_cannot_be_computed(
-    shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
-) -> None:
+def test_a_row_counts_of_which_a_number_cannot_be_computed(shipped: Callable[..., Pipeline], totals: Totals) -> None:
     numbers = {"positions": "count(*)", "shares": "sum(length(repeat(repeat(client, 9000), 9000)))"}
     pipeline = shipped("us-share-holders", source=POSITION_CHANGES, keep={"aggregate": numbers})
 
@@ -142,9 +131,7 @@ def test_a_row_counts_of_which_a_number_cannot_be_computed(
     assert ShareHolder.FromString(state_records["a"].payload) == ShareHolder(client="a", positions=1)
 
 
-def test_every_element_of_a_repeated_group_counts(
-    shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
-) -> None:
+def test_every_element_of_a_repeated_group_counts(shipped: Callable[..., Pipeline], totals: Totals) -> None:
     first, second = order("order-1", items=["x", "x", "y"]), order("order-2", items=["x"])
     first.items[1].quantity = 3
     pipeline = by_item(shipped, unit_price_cents="sum(element.quantity * size(items))")
@@ -158,9 +145,7 @@ def test_every_element_of_a_repeated_group_counts(
     }
 
 
-def test_a_group_of_several_paths_stands_in_a_field_each(
-    shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
-) -> None:
+def test_a_group_of_several_paths_stands_in_a_field_each(shipped: Callable[..., Pipeline], totals: Totals) -> None:
     source = {**BY_ITEM["source"], "key": "order_id"}
     sink = {"topic": "t", "message": "statecast.orders.v1.Order"}
     keep = {"aggregate": {"total_cents": "count(*)"}}
@@ -177,7 +162,7 @@ def test_a_group_of_several_paths_stands_in_a_field_each(
 
 
 def test_a_set_beyond_its_bound_has_its_first_values_and_says_so(
-    shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
+    shipped: Callable[..., Pipeline], totals: Totals
 ) -> None:
     keep = {"aggregate": {"positions": "count(*)", "position_ids": "collect_set(ticker, 2)"}}
     pipeline = shipped("us-share-holders", source=POSITION_CHANGES, keep=keep)
@@ -198,9 +183,7 @@ def test_a_set_beyond_its_bound_has_its_first_values_and_says_so(
     ]
 
 
-def test_extremes_are_those_of_the_rows(
-    shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
-) -> None:
+def test_extremes_are_those_of_the_rows(shipped: Callable[..., Pipeline], totals: Totals) -> None:
     pipeline = shipped(
         "orders-by-item",
         **BY_ITEM,
@@ -219,20 +202,16 @@ def test_extremes_are_those_of_the_rows(
     )
 
 
-def test_a_change_of_an_insert_only_row_is_a_problem(
-    shipped: Callable[..., Pipeline], functions: Functions, records: Callable[..., DataFrame]
-) -> None:
+def test_a_change_of_an_insert_only_row_is_a_problem(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
     pipeline = shipped("us-share-holders", source=POSITION_CHANGES, insert_only=True)
-    changes = records(moved(None, held("a", 1), 1), moved(held("a", 1), held("a", 2), 2))
 
-    problems = [line.problem for line in checked_changes(decode(changes, pipeline, functions), pipeline).collect()]
+    assert batch.problems(pipeline, moved(None, held("a", 1), 1), moved(held("a", 1), held("a", 2), 2)) == [
+        None,
+        "insert_only is true, but operation is OPERATION_UPDATE",
+    ]
 
-    assert problems == [None, "insert_only is true, but operation is OPERATION_UPDATE"]
 
-
-def test_a_sum_that_spark_would_not_form_exactly_is_refused(
-    shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
-) -> None:
+def test_a_sum_that_spark_would_not_form_exactly_is_refused(shipped: Callable[..., Pipeline], totals: Totals) -> None:
     pipeline = shipped("us-share-holders", source=POSITION_CHANGES)
     assert isinstance(pipeline, AggregatePipeline)
     halves = tuple(replace(each, argument="amount / 2") for each in pipeline.aggregates[1:])
@@ -242,27 +221,23 @@ def test_a_sum_that_spark_would_not_form_exactly_is_refused(
         totals(inexact, moved(None, held("a", 1), 1))
 
 
-def sold(invoice: str, hours: float, committed: float, cents: int = 100) -> bytes:
+def sold(invoice: str, hours: float, committed: float, cents: int = 100) -> InvoiceChange:
     """An invoice that was created, and committed, this many hours after START."""
     row = Invoice(invoice_number=invoice, store_id="s", total_amount_cents=cents)
     row.created_at.FromDatetime(START + timedelta(hours=hours))
     source = change(None, order(), 1).source
     source.commit_time.FromDatetime(START + timedelta(hours=committed))
-    return InvoiceChange(operation=OPERATION_CREATE, source=source, after=row).SerializeToString()
+    return InvoiceChange(operation=OPERATION_CREATE, source=source, after=row)
 
 
 def test_a_window_takes_what_was_committed_before_it_closed(
-    shipped: Callable[..., Pipeline],
-    totals: Callable[..., dict[str, StateRecord | None]],
-    functions: Functions,
-    records: Callable[..., DataFrame],
+    shipped: Callable[..., Pipeline], totals: Totals, batch: OneBatch
 ) -> None:
     window = {"time": "created_at", "size": "1h", "lateness": "30m"}
     pipeline = shipped("hourly-sales-by-store", source=INVOICE_ROWS, window=window)
     changes = [sold("a", 0, 0), sold("b", 0.9, 1.5, cents=201), sold("c", 1, 1), sold("d", 0.5, 1.51)]
 
     state_records = totals(pipeline, *changes)
-    checked = checked_changes(decode(records(*changes), pipeline, functions), pipeline).orderBy("offset").collect()
 
     first = state_records["s\0" + "2024-08-28T12:00:00.000000Z\0" + "2024-08-28T13:00:00.000000Z"]
     assert len(state_records) == 2
@@ -271,7 +246,7 @@ def test_a_window_takes_what_was_committed_before_it_closed(
     assert (sales.store_id, sales.invoices, sales.amount_cents, sales.average_cents) == ("s", 2, 301, 150.5)
     assert sales.window_start.ToDatetime(START.tzinfo) == START
     assert sales.window_end.ToDatetime(START.tzinfo) == START + timedelta(hours=1)
-    assert [line.problem for line in checked] == [
+    assert batch.problems(pipeline, *changes) == [
         None,
         None,
         None,
@@ -280,7 +255,7 @@ def test_a_window_takes_what_was_committed_before_it_closed(
 
 
 def test_a_row_leaves_its_window_with_a_new_sequence_though_its_last_change_came_too_late(
-    shipped: Callable[..., Pipeline], functions: Functions, records: Callable[..., DataFrame]
+    shipped: Callable[..., Pipeline], batch: OneBatch
 ) -> None:
     pipeline = shipped(
         "hourly-sales-by-store", source=INVOICE_ROWS, window={"time": "created_at", "size": "1h", "lateness": "30m"}
@@ -294,11 +269,10 @@ def test_a_row_leaves_its_window_with_a_new_sequence_though_its_last_change_came
     for sequence, (before, after, committed) in enumerate(steps, 1):
         envelope = invoice_change(before, after, sequence)
         envelope.source.commit_time.FromDatetime(START + timedelta(hours=committed))
-        changes.append(envelope.SerializeToString())
+        changes.append(envelope)
 
-    written = written_records([records(*changes)], pipeline, 4, EPOCH, functions)
+    left, entered = sorted(batch.written(pipeline, *changes, epoch=EPOCH), key=lambda line: bytes(line.key))
 
-    left, entered = written.where(written.topic == pipeline.sink_topic).orderBy("key").collect()
     assert left.value is None
     assert StateRecord.FromString(bytes(left.headers[0].value)).sequence == 2
     assert StateRecord.FromString(bytes(entered.value)).sequence == 1

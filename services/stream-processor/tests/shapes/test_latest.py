@@ -1,10 +1,9 @@
 """A change moves rows between groups, by the pipeline's keys and condition."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Row
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from statecast.change.v1.change_pb2 import OPERATION_SNAPSHOT
@@ -17,10 +16,10 @@ from stream_processor.steps.dead_letters import mark_letters
 from stream_processor.steps.decode import decode
 from stream_processor.steps.encode import TOMBSTONE_HEADER
 from stream_processor.steps.flow import checked_changes
-from stream_processor.steps.functions import Functions
 from stream_processor.steps.state import entries
 from testkit.stream_processor.changes import change, order
-from testkit.stream_processor.micro_batches import MicroBatches
+from testkit.stream_processor.micro_batches import BatchesOf, MicroBatches
+from testkit.stream_processor.one_batch import OneBatch
 from testkit.stream_processor.process import wait_until
 from testkit.topics import Record
 
@@ -33,15 +32,15 @@ ONE_LATER = "2024-08-28T12:00:01.000001Z"
 
 
 @pytest.fixture
-def lines(functions: Functions, records: Callable[..., DataFrame]) -> Callable[..., list[Row]]:
+def lines(batch: OneBatch) -> Callable[..., list[Row]]:
     """The lines of the changes when no earlier state of their rows is known; one line per row of a change."""
 
     def run(pipeline: Pipeline, *changes: OrderChange) -> list[Row]:
         assert isinstance(pipeline, LatestPipeline)
-        checked = checked_changes(decode(records(*changes), pipeline, functions), pipeline)
-        sound = mark_letters(checked, pipeline)
+        decoded = decode(batch.records(*changes), pipeline, batch.functions)
+        sound = mark_letters(checked_changes(decoded, pipeline), pipeline)
         unknown = {"previous": F.lit(None).cast("array<string>"), "applied": F.lit(True)}
-        return retract(entries(pipeline.with_keys(sound), pipeline, functions).withColumns(unknown)).collect()
+        return retract(entries(pipeline.with_keys(sound), pipeline, batch.functions).withColumns(unknown)).collect()
 
     return run
 
@@ -57,15 +56,6 @@ def effects(lines: Callable[..., list[Row]]) -> Callable[..., list[Effect]]:
             ({key for line in one for key in line.left}, {key for line in one for key in line.entered})
             for one in by_change
         ]
-
-    return run
-
-
-@pytest.fixture
-def problems(functions: Functions, records: Callable[..., DataFrame]) -> Callable[..., list[str | None]]:
-    def run(pipeline: Pipeline, *changes: OrderChange) -> list[str | None]:
-        checked = checked_changes(decode(records(*changes), pipeline, functions), pipeline)
-        return [line.problem for line in checked.orderBy("offset").collect()]
 
     return run
 
@@ -110,31 +100,31 @@ def test_a_member_moves_with_its_sort_and_its_group(
 def test_a_repeated_group_changes_only_where_its_elements_do(
     shipped: Callable[..., Pipeline], effects: Callable[..., list[Effect]]
 ) -> None:
-    [key_change] = effects(
+    key_changes = effects(
         shipped("orders-by-item"),
         change(order(items=["item-1", "item-2", "item-2"]), order(items=["item-2", "item-3", "item-3"]), 1),
+        change(None, order(items=[]), 2),
     )
 
-    assert key_change == (
-        {f"item-1\0{PLACED}\0order-1"},
-        {f"item-2\0{PLACED}\0order-1", f"item-3\0{PLACED}\0order-1"},
-    )
+    assert key_changes == [
+        ({f"item-1\0{PLACED}\0order-1"}, {f"item-2\0{PLACED}\0order-1", f"item-3\0{PLACED}\0order-1"}),
+        (set(), set()),
+    ]
 
 
-def test_a_number_sorts_as_padded_text(shipped: Callable[..., Pipeline], effects: Callable[..., list[Effect]]) -> None:
+def test_a_number_sorts_as_padded_text_unless_it_is_negative(
+    shipped: Callable[..., Pipeline], effects: Callable[..., list[Effect]], batch: OneBatch
+) -> None:
     pipeline = shipped("orders-by-customer", keep={"members": {"key": "order_id", "sort": "total_cents"}})
-    row = order()
-    row.total_cents = 1234
+    row, negative = order(), order()
+    row.total_cents, negative.total_cents = 1234, -1
 
     [(_, entered)] = effects(pipeline, change(None, row, 1))
 
     assert entered == {"customer-1\0" + "0000000000000001234" + "\0order-1"}
-
-
-def test_a_row_without_elements_is_in_no_group(
-    shipped: Callable[..., Pipeline], effects: Callable[..., list[Effect]]
-) -> None:
-    assert effects(shipped("orders-by-item"), change(None, order(items=[]), 1)) == [(set(), set())]
+    assert batch.problems(pipeline, change(None, negative, 1)) == [
+        "after.total_cents is negative, its text would not sort as it does"
+    ]
 
 
 def test_a_row_that_stops_to_match_leaves_and_one_that_starts_enters(
@@ -169,78 +159,52 @@ def test_a_condition_that_does_not_fit_the_row_names_the_file(
         lines(shipped("orders-by-key", where=where), change(None, order(), 1))
 
 
-def test_a_row_that_cannot_have_a_key_has_a_problem(
-    shipped: Callable[..., Pipeline], problems: Callable[..., list[str | None]]
-) -> None:
+def test_a_row_that_cannot_have_a_key_has_a_problem(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
     unsorted = order()
     unsorted.ClearField("updated_at")
-    error_texts = problems(
-        shipped("orders-by-customer"),
+    changes = [
         change(None, order(customer=""), 1),
         change(order(customer="a\0b"), order(), 2),
         change(None, order(order_id=""), 3),
         change(order(), unsorted, 4),
         change(None, order(), 5),
-    )
+    ]
 
-    assert error_texts == [
+    assert batch.problems(shipped("orders-by-customer"), *changes) == [
         "after.customer_id is empty, a key needs it",
         "before.customer_id holds a NUL, which separates the parts of a key",
         "after.order_id is empty, a key needs it",
         "after.updated_at is empty, a key needs it",
         None,
     ]
-
-
-def test_each_element_of_a_repeated_group_is_checked(
-    shipped: Callable[..., Pipeline], problems: Callable[..., list[str | None]]
-) -> None:
-    error_texts = problems(shipped("orders-by-item"), change(None, order(items=["item-1", ""]), 1))
-
-    assert error_texts == ["after.items.item_id is empty, a key needs it"]
-
-
-def test_a_negative_number_cannot_be_sorted_by(
-    shipped: Callable[..., Pipeline], problems: Callable[..., list[str | None]]
-) -> None:
-    row = order()
-    row.total_cents = -1
-    pipeline = shipped("orders-by-customer", keep={"members": {"key": "order_id", "sort": "total_cents"}})
-
-    assert problems(pipeline, change(None, row, 1)) == [
-        "after.total_cents is negative, its text would not sort as it does"
+    assert batch.problems(shipped("orders-by-item"), change(None, order(items=["item-1", ""]), 1)) == [
+        "after.items.item_id is empty, a key needs it"
     ]
-
-
-def test_what_does_not_match_is_not_checked(
-    shipped: Callable[..., Pipeline], problems: Callable[..., list[str | None]]
-) -> None:
-    assert problems(shipped("orders-by-customer", where="false"), change(None, order(customer=""), 1)) == [None]
+    # What does not match is not checked.
+    assert batch.problems(shipped("orders-by-customer", where="false"), changes[0]) == [None]
 
 
 @pytest.fixture
-def batches(
-    tmp_path: Path, spark: SparkSession, functions: Functions, shipped: Callable[..., Pipeline]
-) -> Callable[..., MicroBatches]:
-    """Makes micro-batches of orders-by-customer that forget deleted rows after this duration."""
+def batches(batches_of: BatchesOf, shipped: Callable[..., Pipeline]) -> Callable[..., MicroBatches]:
+    """Makes micro-batches of orders-by-customer, with keys of its file replaced."""
 
-    def make(forget: str) -> MicroBatches:
-        return MicroBatches(tmp_path, shipped("orders-by-customer", forget_deleted=forget), spark, functions)
+    def make(**replaced: object) -> MicroBatches:
+        return batches_of(shipped("orders-by-customer", **replaced))
 
     return make
 
 
 def test_a_row_that_is_gone_is_remembered_for_a_while_only(batches: Callable[..., MicroBatches]) -> None:
-    played = batches("1s")
+    played = batches(forget_deleted="1s")
     rows = [order(f"order-{number}") for number in range(10)]
-    played.add(change(None, row, number).SerializeToString() for number, row in enumerate(rows, 1))
+    played.add(change(None, row, number) for number, row in enumerate(rows, 1))
     played.run()
     lively = played.state_rows
-    played.add(change(row, None, number).SerializeToString() for number, row in enumerate(rows[:9], 11))
+    played.add(change(row, None, number) for number, row in enumerate(rows[:9], 11))
     played.run()
 
     def forgotten() -> bool:
-        played.add([change(None, order("order-9"), 10).SerializeToString()])
+        played.add([change(None, order("order-9"), 10)])
         played.run()
         return played.state_rows == 1
 
@@ -249,28 +213,26 @@ def test_a_row_that_is_gone_is_remembered_for_a_while_only(batches: Callable[...
 
 
 def test_duplicates_and_late_changes_of_what_the_row_has_write_nothing(batches: Callable[..., MicroBatches]) -> None:
-    played = batches("1h")
+    played = batches()
     new, newer = change(None, order(), 5), change(order(), order(items=["item-2"]), 9)
-    played.add([new.SerializeToString()])
-    played.add([newer.SerializeToString()])
+    played.add([new])
+    played.add([newer])
     played.run()
     written = len(played.written)
-    played.add(each.SerializeToString() for each in (new, change(None, order(items=["item-3"]), 4), newer))
+    played.add(each for each in (new, change(None, order(items=["item-3"]), 4), newer))
     played.run()
 
     assert written == 2
     assert len(played.written) == written
 
 
-def test_a_late_change_takes_the_row_from_where_it_is_not(
-    shipped: Callable[..., Pipeline], tmp_path: Path, spark: SparkSession, functions: Functions
-) -> None:
+def test_a_late_change_takes_the_row_from_where_it_is_not(batches: Callable[..., MicroBatches]) -> None:
     """As after a crash, when changes of a row on several partitions are read again in another order."""
-    played = MicroBatches(tmp_path, shipped("orders-by-customer"), spark, functions)
+    played = batches()
     in_order = [change(None, order(), 1), change(order(), order(customer="customer-2"), 2)]
     in_order += [change(order(customer="customer-2"), order(customer=f"customer-{end}"), end) for end in (3, 4)]
     for number in (1, 4, 2, 3):
-        played.add([in_order[number - 1].SerializeToString()])
+        played.add([in_order[number - 1]])
     played.run()
     records = [(each.key[:10].decode(), each.value is None) for each in played.written]
     late = [StateRecord.FromString(each.headers[TOMBSTONE_HEADER]) for each in played.written[-2:]]
@@ -280,10 +242,8 @@ def test_a_late_change_takes_the_row_from_where_it_is_not(
     assert ("customer-4", True) not in records
 
 
-def test_a_row_that_comes_under_a_key_that_is_not_taken_leaves(
-    shipped: Callable[..., Pipeline], tmp_path: Path, spark: SparkSession, functions: Functions
-) -> None:
-    played = MicroBatches(tmp_path, shipped("orders-by-customer", where_key="^EU-"), spark, functions)
+def test_a_row_that_comes_under_a_key_that_is_not_taken_leaves(batches: Callable[..., MicroBatches]) -> None:
+    played = batches(where_key="^EU-")
     steps = [(b"EU-1", change(None, order(), 1)), (b"US-1", change(order(), order(second=1), 2))]
     others = [(b"US-2", change(None, order("order-2"), 3).SerializeToString()), (b"US-3", b"no change")]
     for key, value in [*((key, each.SerializeToString()) for key, each in steps), *others]:
@@ -296,20 +256,18 @@ def test_a_row_that_comes_under_a_key_that_is_not_taken_leaves(
     ]
 
 
-def test_what_is_no_regular_expression_is_refused(
-    shipped: Callable[..., Pipeline], problems: Callable[..., list[str | None]]
-) -> None:
+def test_what_is_no_regular_expression_is_refused(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
     with pytest.raises(PipelineFileError, match=r"orders-by-key\.yaml: where_key: is no regular expression: Unclosed"):
-        problems(shipped("orders-by-key", where_key="(EU"), change(None, order(), 1))
+        batch.problems(shipped("orders-by-key", where_key="(EU"), change(None, order(), 1))
 
 
 def test_a_change_without_before_takes_the_row_out_of_its_group(batches: Callable[..., MicroBatches]) -> None:
-    played = batches("1h")
+    played = batches()
     blind = change(order(), order(customer="customer-2"), 2)
     blind.ClearField("before")
     blind.operation = OPERATION_SNAPSHOT
-    played.add([change(None, order(), 1).SerializeToString()])
-    played.add([blind.SerializeToString()])
+    played.add([change(None, order(), 1)])
+    played.add([blind])
     played.run()
 
     assert [(each.key[:10].decode(), each.value is None) for each in played.written] == [

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from pyspark.sql import DataFrame
 
 from statecast.partitioning import partition_of
 from statecast.sales.v1.home_delivery_pb2 import HomeDelivery
@@ -12,9 +11,8 @@ from statecast.sales.v1.invoice_pb2 import CUSTOMER_TYPE_NON_PRIME, DELIVERY_TYP
 from statecast.sales.v1.loyalty_notification_pb2 import LoyaltyNotification
 from statecast.sales.v1.masked_line_pb2 import MaskedLine
 from stream_processor.pipeline.pipeline import Pipeline
-from stream_processor.steps.flow import written_records
-from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import INVOICE_CHANGES, LOYALTY_OF_CHANGES, invoice, invoice_change
+from testkit.stream_processor.one_batch import OneBatch
 
 pytestmark = pytest.mark.spark
 
@@ -28,14 +26,13 @@ def shipped(shipped: Callable[..., Pipeline]) -> Callable[..., Pipeline]:
 
 
 @pytest.fixture
-def routed(functions: Functions, records: Callable[..., DataFrame]) -> Routed:
+def routed(batch: OneBatch) -> Routed:
     """The keys and values that the changes become."""
 
     def run(pipeline: Pipeline, *changes: InvoiceChange) -> list[tuple[str, bytes]]:
-        values = [each.SerializeToString() for each in changes]
-        frame = written_records([records(*values)], pipeline, 4, 1, functions)
-        assert frame.columns == ["topic", "key", "value", "headers"]
-        passed_on = frame.where(frame.topic == pipeline.sink_topic).collect()
+        lines = batch.lines(pipeline, *changes)
+        assert lines.columns == ["topic", "key", "value", "headers"]
+        passed_on = lines.where(lines.topic == pipeline.sink_topic).collect()
         return [(bytes(line.key).decode(), bytes(line.value)) for line in passed_on]
 
     return run
@@ -82,41 +79,36 @@ def test_only_the_routes_operations_are_passed_on(shipped: Callable[..., Pipelin
     assert {key for key, _ in records} == {"1234567890"}
 
 
+NUMBERS = [f"invoice-{number}" for number in range(5)]
+
+
 @pytest.mark.parametrize(
-    ("partition_by", "partition"),
+    ("partition_by", "partitions"),
     [
-        ("cardinality(lines) + 7", lambda _: (1 + 7) % 4),
-        ("-cardinality(lines)", lambda _: 3),
-        ("invoice_number", lambda number: partition_of(number, 4)),
-        ("nullif(invoice_number, invoice_number)", lambda _: None),
-        ("nullif(1, 1)", lambda _: None),
+        ("cardinality(lines) + 7", [(1 + 7) % 4] * 5),
+        ("-cardinality(lines)", [3] * 5),
+        ("invoice_number", [partition_of(number, 4) for number in NUMBERS]),
+        ("nullif(invoice_number, invoice_number)", [None] * 5),
+        ("nullif(1, 1)", [None] * 5),
     ],
 )
 def test_an_expression_chooses_the_partition(
-    shipped: Callable[..., Pipeline],
-    functions: Functions,
-    records: Callable[..., DataFrame],
-    partition_by: str,
-    partition: Callable[[str], int | None],
+    shipped: Callable[..., Pipeline], batch: OneBatch, partition_by: str, partitions: list[int | None]
 ) -> None:
     sink = {"topic": "t", "message": "statecast.sales.v1.HomeDelivery", "partition_by": partition_by}
-    numbers = [f"invoice-{number}" for number in range(5)]
-    values = [invoice_change(None, invoice(each)).SerializeToString() for each in numbers]
-    lines = written_records([records(*values)], shipped("home-delivery", sink=sink), 4, 1, functions).collect()
+
+    lines = batch.written(
+        shipped("home-delivery", sink=sink), *[invoice_change(None, invoice(each)) for each in NUMBERS]
+    )
 
     placed = {HomeDelivery.FromString(bytes(line.value)).invoice_number: line.partition for line in lines}
-    assert placed == {each: partition(each) for each in numbers}
+    assert placed == dict(zip(NUMBERS, partitions, strict=True))
 
 
-def test_an_element_chooses_the_partition(
-    shipped: Callable[..., Pipeline], functions: Functions, records: Callable[..., DataFrame]
-) -> None:
-    pipeline = shipped(
-        "masked-lines",
-        sink={"topic": "t", "message": "statecast.sales.v1.MaskedLine", "partition_by": "element.item_code"},
-    )
-    change = invoice_change(None, invoice(items=["a", "b"])).SerializeToString()
-    lines = written_records([records(change)], pipeline, 4, 1, functions).collect()
+def test_an_element_chooses_the_partition(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
+    sink = {"topic": "t", "message": "statecast.sales.v1.MaskedLine", "partition_by": "element.item_code"}
+
+    lines = batch.written(shipped("masked-lines", sink=sink), invoice_change(None, invoice(items=["a", "b"])))
 
     assert [line.partition for line in lines] == [partition_of(code, 4) for code in ("a", "b")]
 

@@ -3,15 +3,12 @@
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 from typing import TypeAlias
-from uuid import uuid4
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
 from statecast.sales.v1.store_pb2 import Store
 from statecast.sales.v1.store_sales_pb2 import StoreSales
@@ -19,8 +16,7 @@ from statecast.sales.v1.store_with_sales_pb2 import StoreWithSales
 from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.dead_letters import REASON, TOPIC
-from stream_processor.steps.functions import Functions
-from testkit.stream_processor.micro_batches import EPOCH, MicroBatches, pieces
+from testkit.stream_processor.micro_batches import EPOCH, BatchesOf, few_but_rich, pieces
 from testkit.stream_processor.model import read_fenced
 from testkit.topics import Record
 from testkit.waiting import wait_until
@@ -35,12 +31,6 @@ Change: TypeAlias = tuple[str, str, tuple[int, int], Row | None]
 Rows: TypeAlias = dict[str, StoreWithSales]
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
-few = settings(max_examples=1, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-
-
-@pytest.fixture
-def batches_of(tmp_path: Path, spark: SparkSession, functions: Functions) -> Callable[[Pipeline], MicroBatches]:
-    return lambda pipeline: MicroBatches(tmp_path / uuid4().hex, pipeline, spark, functions)
 
 
 @pytest.fixture
@@ -126,10 +116,10 @@ def versions(records: Sequence[Record]) -> dict[str, list[tuple[int, bytes | Non
 
 
 @pytest.mark.parametrize("kind", ["inner", "left", "outer"])
-@few
+@settings(few_but_rich, max_examples=1)
 @given(chance=st.randoms(use_true_random=False))
 def test_the_join_ends_as_that_of_the_newest_rows(
-    joining: Callable[..., Pipeline], batches_of: Callable[[Pipeline], MicroBatches], kind: str, chance: Random
+    joining: Callable[..., Pipeline], batches_of: BatchesOf, kind: str, chance: Random
 ) -> None:
     changes = history(chance)
     again = sent(changes, chance)
@@ -148,7 +138,7 @@ def test_the_join_ends_as_that_of_the_newest_rows(
 
 
 def test_a_change_of_either_side_writes_the_row_anew_and_a_late_one_nothing(
-    joining: Callable[..., Pipeline], batches_of: Callable[[Pipeline], MicroBatches]
+    joining: Callable[..., Pipeline], batches_of: BatchesOf
 ) -> None:
     first, renamed = store("s", "first"), store("s", "renamed")
     played = batches_of(joining("inner"))
@@ -174,7 +164,7 @@ def test_a_change_of_either_side_writes_the_row_anew_and_a_late_one_nothing(
 
 
 def test_a_key_that_was_forgotten_stands_behind_its_deletion(
-    joining: Callable[..., Pipeline], batches_of: Callable[[Pipeline], MicroBatches]
+    joining: Callable[..., Pipeline], batches_of: BatchesOf
 ) -> None:
     played = batches_of(joining("outer", forget_deleted="1s"))
     there: list[Change] = [(STORES, "s", (9, 800), store("s")), (SALES, "s", (9, 800), sales("s", 1))]
@@ -195,7 +185,7 @@ def test_a_key_that_was_forgotten_stands_behind_its_deletion(
 
 
 def test_a_row_that_is_too_large_for_the_topic_is_withheld_until_it_fits(
-    joining: Callable[..., Pipeline], batches_of: Callable[[Pipeline], MicroBatches]
+    joining: Callable[..., Pipeline], batches_of: BatchesOf
 ) -> None:
     pipeline = replace(joining("left"), max_payload_bytes=100)
     played = batches_of(pipeline)
@@ -212,7 +202,7 @@ def test_a_row_that_is_too_large_for_the_topic_is_withheld_until_it_fits(
 
 
 def test_a_record_whose_key_is_not_in_its_row_is_set_aside_on_either_side(
-    joining: Callable[..., Pipeline], batches_of: Callable[[Pipeline], MicroBatches]
+    joining: Callable[..., Pipeline], batches_of: BatchesOf
 ) -> None:
     wrong: list[Change] = [(STORES, "other", (1, 1), store("s")), (SALES, "other", (1, 1), sales("s", 1))]
     played = batches_of(joining("left"))

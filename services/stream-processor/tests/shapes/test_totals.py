@@ -3,24 +3,21 @@
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from random import Random
 from threading import Thread
 from uuid import uuid4
 
 import pytest
 from confluent_kafka import Producer
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
 from statecast.sales.v1.invoice_pb2 import InvoiceChange
 from statecast.sales.v1.loyalty_notification_pb2 import LoyaltyNotification
 from stream_processor.pipeline.pipeline import Pipeline
-from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import LOYALTY_OF_CHANGES, invoice_change
 from testkit.stream_processor.loyalty import Loyalty, Notifications, invoice_of, loyalty_history
-from testkit.stream_processor.micro_batches import MicroBatches, pieces
+from testkit.stream_processor.micro_batches import BatchesOf, few_but_rich, pieces
 from testkit.stream_processor.process import Processor, wait_until
 from testkit.topics import Record, count_records, read_topic
 
@@ -51,15 +48,15 @@ def sent(changes: list[InvoiceChange], chance: Random) -> list[InvoiceChange]:
     return sorted(repeated, key=lambda change: places[id(change)] + chance.randrange(25))
 
 
-@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@few_but_rich
 @given(chance=st.randoms(use_true_random=False))
 def test_each_record_says_the_total_then_and_says_it_again_after_a_crash(
-    shipped: Callable[..., Pipeline], tmp_path: Path, spark: SparkSession, functions: Functions, chance: Random
+    shipped: Callable[..., Pipeline], batches_of: BatchesOf, chance: Random
 ) -> None:
     history = list(loyalty_history(chance, changes=150, invoices=14, cards=3))
     batches = pieces(sent(history, chance), BATCHES)
     crash = chance.randrange(BATCHES)
-    played = MicroBatches(tmp_path / uuid4().hex, shipped(PIPELINE), spark, functions)
+    played = batches_of(shipped(PIPELINE))
     for batch in batches:
         played.add([each.SerializeToString() for each in batch])
     played.run(crash_at=crash)
@@ -75,13 +72,11 @@ def test_each_record_says_the_total_then_and_says_it_again_after_a_crash(
 
 
 @pytest.mark.long
-def test_a_correction_counts_from_then_on(
-    shipped: Callable[..., Pipeline], tmp_path: Path, spark: SparkSession, functions: Functions
-) -> None:
+def test_a_correction_counts_from_then_on(shipped: Callable[..., Pipeline], batches_of: BatchesOf) -> None:
     first, second, third = (invoice_of(f"i{number}", "card", 1_000) for number in (1, 2, 3))
     corrected, moved = invoice_of("i1", "card", 3_000), invoice_of("i2", "other", 1_000)
     totals: list[list[tuple[str, str, int]]] = []
-    played = MicroBatches(tmp_path, shipped(PIPELINE), spark, functions)
+    played = batches_of(shipped(PIPELINE))
     for batch in (
         [(None, first), (None, second)],
         [(first, corrected), (second, moved)],
@@ -102,12 +97,12 @@ def test_a_correction_counts_from_then_on(
 
 
 def test_an_update_that_is_passed_on_says_the_total_with_it(
-    shipped: Callable[..., Pipeline], tmp_path: Path, spark: SparkSession, functions: Functions
+    shipped: Callable[..., Pipeline], batches_of: BatchesOf
 ) -> None:
     totals = {"total_points": "count(*)"}
     pipeline = shipped(PIPELINE, keep={"route": {"operations": ["update"], "totals": totals}})
     first, second = invoice_of("i1", "card", 1_000), invoice_of("i2", "card", 1_000)
-    played = MicroBatches(tmp_path, pipeline, spark, functions)
+    played = batches_of(pipeline)
     changes = [(None, first), (None, second), (second, second), (first, invoice_of("i1", "other", 1))]
     played.add(invoice_change(*rows, sequence=at).SerializeToString() for at, rows in enumerate(changes, 1))
     played.run()

@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
+from pyspark.sql import Row
 
 from statecast.orders.v1.order_pb2 import ORDER_STATUS_PAID, Order
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.debezium_forms import MESSAGE, UNWRAPPED
 from stream_processor.steps.decode import decode
-from stream_processor.steps.flow import checked_changes, written_records
-from stream_processor.steps.functions import Functions
+from stream_processor.steps.flow import checked_changes
 from stream_processor.steps.keys import TRUNCATE
 from testkit.stream_processor.changes import START, order
-from testkit.stream_processor.micro_batches import MicroBatches
+from testkit.stream_processor.micro_batches import BatchesOf
+from testkit.stream_processor.one_batch import OneBatch
 
 pytestmark = pytest.mark.spark
 
@@ -68,6 +67,7 @@ NO_CHANGES: list[tuple[dict[str, Any] | bytes, str]] = [
     ({**sample("create"), "after": "text"}, "after is no JSON object"),
     ({**sample("create"), "source": 1}, "source is no JSON object"),
     ({**sample("create"), "source": {"lsn": None}}, "source.lsn is not a log sequence number"),
+    ({**sample("snapshot"), "source": {"lsn": None, "sequence": "[]"}}, "source.lsn is not a log sequence number"),
     ({"op": "m", "message": {}}, "op is none of c, u, d, r, t: m"),
     (
         {**sample("create"), "op": "i", "source": {"connector": "cassandra", "file": "CommitLog-6.log"}},
@@ -109,123 +109,127 @@ NO_CHANGES: list[tuple[dict[str, Any] | bytes, str]] = [
 ]
 
 
-@pytest.fixture
-def read(
-    functions: Functions, records: Callable[..., DataFrame], shipped: Callable[..., Pipeline]
-) -> Callable[..., list[Row]]:
-    """Decodes JSON values, or bytes as they are."""
-
-    def decoded(*values: dict[str, Any] | bytes, epoch: int | None = None) -> list[Row]:
-        pipeline = shipped("orders-by-key", source={**SOURCE, "epoch": epoch})
-        raw = [value if isinstance(value, bytes) else json.dumps(value).encode() for value in values]
-        return decode(records(*raw), pipeline, functions).orderBy("offset").collect()
-
-    return decoded
+LSN = 26_376_440
+"""As a real connector gave it to a row and a change, after a blocking snapshot of an idle table."""
+ITEMS = sample("create")["after"]["items"]
+VALUES: list[Any] = [["a", None], [[1, 2], []], {"a": None, "b": "ü"}]
+"""Arrays and an object, for a column that is read as a text."""
 
 
-def test_each_operation_is_a_change(read: Callable[..., list[Row]]) -> None:
-    snapshot, create, update, delete = read(*[sample(name) for name in ("snapshot", "create", "update", "delete")])
+def placed(name: str, **place: object) -> dict[str, Any]:
+    """A sample with another place in the log."""
+    return {**sample(name), "source": {**sample(name)["source"], **place}}
 
-    assert [line.problem for line in (snapshot, create, update, delete)] == [None] * 4
-    assert [line.change.operation for line in (snapshot, create, update, delete)] == [
+
+SOUND: dict[str, dict[str, Any]] = {
+    **{name: sample(name) for name in ("snapshot", "create", "update", "delete", "truncate", "message", "with-schema")},
+    "items as text": with_row(items=ITEMS),
+    "items as JSON": with_row(items=json.loads(ITEMS)),
+    "no items": with_row(items=None),
+    **{f"value {at}": with_row(tracking_number=value) for at, value in enumerate(VALUES)},
+    "another column": with_row(internal_note="x"),
+    "no currency": {**sample("create"), "after": {"order_id": "order-1"}},
+    "no source": {**sample("create"), "source": None},
+    "read after a commit": placed("snapshot", lsn=None, sequence='["24","32"]'),
+    "read before any": placed("snapshot", lsn=None, sequence='[null,"16"]'),
+    "read there": placed("snapshot", lsn=LSN, sequence=f'["{LSN}","{LSN}"]'),
+    "changed there": placed("update", lsn=LSN, sequence=f'["{LSN}","{LSN}"]'),
+}
+"""Changes, and a record that is passed over."""
+
+
+@pytest.fixture(scope="module")
+def lines(shipped: Callable[..., Pipeline], batch: OneBatch) -> dict[str, Row]:
+    """SOUND, decoded."""
+    pipeline = shipped("orders-by-key", source={**SOURCE, "epoch": 3})
+    decoded = batch.decoded(pipeline, *map(encoded, SOUND.values()))
+    assert [line.problem for line in decoded] == [None] * len(SOUND)
+    return dict(zip(SOUND, decoded, strict=True))
+
+
+def encoded(value: dict[str, Any] | bytes) -> bytes:
+    return value if isinstance(value, bytes) else json.dumps(value).encode()
+
+
+def test_each_operation_is_a_change(lines: dict[str, Row]) -> None:
+    snapshot, create, update, delete = [lines[name].change for name in ("snapshot", "create", "update", "delete")]
+
+    assert [change.operation for change in (snapshot, create, update, delete)] == [
         "OPERATION_SNAPSHOT",
         "OPERATION_CREATE",
         "OPERATION_UPDATE",
         "OPERATION_DELETE",
     ]
-    assert snapshot.change.source.snapshot
-    assert not create.change.source.snapshot
-    assert (delete.change.before.order_id, delete.change.after, delete.payload) == ("order-2", None, None)
+    assert snapshot.source.snapshot
+    assert not create.source.snapshot
+    assert (delete.before.order_id, delete.after, lines["delete"].payload) == ("order-2", None, None)
 
 
-def test_a_truncation_is_a_change_without_rows(read: Callable[..., list[Row]]) -> None:
-    [line] = read(sample("truncate"))
+def test_a_truncation_is_a_change_without_rows(lines: dict[str, Row]) -> None:
+    line = lines["truncate"]
 
-    assert (line.problem, line.change.operation, line.sequence) == (None, TRUNCATE, 5)
+    assert (line.change.operation, line.sequence) == (TRUNCATE, 5)
     assert (line.change.before, line.change.after, line.payload) == (None, None, None)
 
 
-def test_the_source_is_that_of_the_log(read: Callable[..., list[Row]]) -> None:
-    [line] = read(sample("create"), epoch=3)
+def test_the_source_is_that_of_the_log(lines: dict[str, Row]) -> None:
+    change = lines["create"].change
 
-    source = line.change.source
+    source = change.source
     assert (source.epoch, source.log_sequence_number, source.transaction_id, source.table) == (3, 2, "902", "orders")
     assert source.commit_time == START.replace(tzinfo=None)
-    assert line.change.captured_at == START.replace(tzinfo=None) + timedelta(microseconds=120456)
+    assert change.captured_at == START.replace(tzinfo=None) + timedelta(microseconds=120456)
+    assert lines["no source"].change.source is None
 
 
-def test_the_payload_is_the_contracts_row(read: Callable[..., list[Row]]) -> None:
-    [snapshot, update] = read(sample("snapshot"), sample("update"))
-
+def test_the_payload_is_the_contracts_row(lines: dict[str, Row]) -> None:
     wanted = order(customer="customer-2", second=3)
     wanted.status = ORDER_STATUS_PAID
     wanted.updated_at.FromDatetime(datetime(2024, 8, 28, 12, 0, 3, tzinfo=UTC))
-    assert Order.FromString(bytes(snapshot.payload)) == order()
-    assert Order.FromString(bytes(update.payload)) == wanted
+
+    assert Order.FromString(bytes(lines["snapshot"].payload)) == order()
+    assert Order.FromString(bytes(lines["update"].payload)) == wanted
 
 
-def test_a_schema_beside_the_payload_says_what_values_are(read: Callable[..., list[Row]]) -> None:
-    [line] = read(sample("with-schema"))
+def test_a_schema_beside_the_payload_says_what_values_are(lines: dict[str, Row]) -> None:
+    row = lines["with-schema"].change.after
 
-    row = line.change.after
     assert (row.total_cents, row.estimated_delivery) == (100, "2024-08-28")
     assert row.placed_at == START.replace(tzinfo=None) + timedelta(microseconds=1)
     assert row.updated_at == START.replace(tzinfo=None) + timedelta(milliseconds=2)
 
 
-def test_lines_may_be_json_or_text_that_holds_json(read: Callable[..., list[Row]]) -> None:
-    text = sample("create")["after"]["items"]
+def test_columns_may_be_json_or_text_that_holds_json_or_may_be_missing(lines: dict[str, Row]) -> None:
+    as_text = lines["items as text"].change
 
-    as_text, as_json, none = read(with_row(items=text), with_row(items=json.loads(text)), with_row(items=None))
-
-    assert [line.item_id for line in as_text.change.after["items"]] == ["item-1"]
-    assert as_text.change == as_json.change
-    assert none.change.after["items"] == []
-
-
-def test_a_string_takes_an_array_and_an_object_as_json(read: Callable[..., list[Row]]) -> None:
-    values: list[Any] = [["a", None], [[1, 2], []], {"a": None, "b": "ü"}]
-
-    lines = read(*[with_row(tracking_number=value) for value in values])
-
-    assert [json.loads(line.change.after.tracking_number) for line in lines] == values
+    assert [line.item_id for line in as_text.after["items"]] == ["item-1"]
+    assert as_text == lines["items as JSON"].change == lines["another column"].change
+    assert lines["no items"].change.after["items"] == []
+    assert [json.loads(lines[f"value {at}"].change.after.tracking_number) for at in range(len(VALUES))] == VALUES
+    assert lines["no currency"].change.after.currency is None
 
 
-def test_columns_that_the_contract_does_not_know_are_left_out(read: Callable[..., list[Row]]) -> None:
-    plain, wider = read(with_row(), with_row(internal_note="x"))
-
-    assert wider.change == plain.change
-
-
-def test_what_is_no_change_says_why(read: Callable[..., list[Row]]) -> None:
-    lines = read(*[value for value, _ in NO_CHANGES])
+def test_what_is_no_change_says_why(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
+    lines = batch.decoded(shipped("orders-by-key", source=SOURCE), *[encoded(value) for value, _ in NO_CHANGES])
 
     assert [line.problem for line in lines] == [problem for _, problem in NO_CHANGES]
     assert [(line.change, line.payload) for line in lines] == [(None, None)] * len(NO_CHANGES)
 
 
-def test_a_message_in_the_log_is_passed_over(read: Callable[..., list[Row]]) -> None:
-    [line] = read(sample("message"))
-
-    assert (line.passed_over, line.problem, line.change) == (MESSAGE, None, None)
+def test_a_message_in_the_log_is_passed_over(lines: dict[str, Row]) -> None:
+    assert (lines["message"].passed_over, lines["message"].change) == (MESSAGE, None)
 
 
-def test_a_column_that_is_missing_is_unset(read: Callable[..., list[Row]]) -> None:
-    created = with_row()
-    del created["after"]["currency"]
-
-    [line] = read(created)
-
-    assert (line.problem, line.change.after.currency) == (None, None)
-
-
-def test_texts_and_numbers_in_hostile_json_are_exact_or_refused(read: Callable[..., list[Row]]) -> None:
-    plain = json.dumps(with_row(tracking_number="X", total_cents=1)).encode()
+def test_texts_and_numbers_in_hostile_json_are_exact_or_refused(
+    shipped: Callable[..., Pipeline], batch: OneBatch
+) -> None:
+    plain = encoded(with_row(tracking_number="X", total_cents=1))
     texts = [b'"' + b"x" * 1_000_000 + b'"', b'"a\\u0000b"', b"123456789012345678901234567890"]
     texts += [b'"\\ud83d\\ude00"', b'"\\\\ud800"', b"12345678901234567.25"]
     refused = [b"[" * 100_000 + b"]" * 100_000, b'"\\ud800"', b'"\xff"']
 
-    lines = read(*[plain.replace(b'"X"', text) for text in [*texts, *refused]])
+    values = [plain.replace(b'"X"', text) for text in [*texts, *refused]]
+    lines = batch.decoded(shipped("orders-by-key", source=SOURCE), *values)
 
     shown = [line.change.after.tracking_number for line in lines[: len(texts)]]
     numbers = ["123456789012345678901234567890", "12345678901234567.25"]
@@ -237,74 +241,47 @@ def test_texts_and_numbers_in_hostile_json_are_exact_or_refused(read: Callable[.
     ]
 
 
-def test_a_change_without_source_has_none(read: Callable[..., list[Row]]) -> None:
-    [line] = read({**sample("create"), "source": None})
-
-    assert line.change.source is None
-
-
-def test_a_row_that_was_read_between_changes_has_the_last_commit_before_it(
-    read: Callable[..., list[Row]],
-) -> None:
-    source = {**sample("snapshot")["source"], "lsn": None}
-
-    after_a_commit, before_any, unknown = read(
-        *[
-            {**sample("snapshot"), "source": {**source, "sequence": text}}
-            for text in ('["24","32"]', '[null,"16"]', "[]")
-        ]
-    )
+def test_a_row_that_was_read_between_changes_has_the_last_commit_before_it(lines: dict[str, Row]) -> None:
+    after_a_commit, before_any = lines["read after a commit"], lines["read before any"]
 
     assert (after_a_commit.sequence, after_a_commit.change.source.log_sequence_number) == (-24, 24)
     assert before_any.sequence == -16
-    assert unknown.problem == "source.lsn is not a log sequence number"
 
 
-def test_a_row_that_a_snapshot_has_read_is_told_from_a_change_with_the_same_number(
-    read: Callable[..., list[Row]],
-) -> None:
-    lsn = 26_376_440  # as a real connector gave it to both, after a blocking snapshot of an idle table
-    at = {"lsn": lsn, "sequence": f'["{lsn}","{lsn}"]'}
+def test_a_row_that_a_snapshot_has_read_is_told_from_a_change_with_the_same_number(lines: dict[str, Row]) -> None:
+    row, update = lines["read there"], lines["changed there"]
 
-    changes = [sample("snapshot"), sample("update")]
-    row, update = read(*[{**change, "source": {**change["source"], **at}} for change in changes])
-
-    assert (row.sequence, update.sequence) == (-lsn, lsn)
-    assert row.change.source.log_sequence_number == lsn
+    assert (row.sequence, update.sequence) == (-LSN, LSN)
+    assert row.change.source.log_sequence_number == LSN
 
 
-@pytest.mark.parametrize(
-    ("key", "columns", "text"),
-    [
-        (b"order-1", None, None),
-        (b"7", None, None),
-        (b'{"order_id": "a:b"}', ["order_id"], "a:b"),
-        (b'{"schema": {"type": "struct"}, "payload": {"order_id": 7}}', ["order_id"], "7"),
-        (b'{"order_id": "a:b", "customer_id": "c\\\\"}', ["customer_id", "order_id"], "c\\\\:a\\:b"),
-        (b'{"order_id": "a", "customer_id": null}', ["customer_id", "order_id"], None),
-        (b'{"order_id": null, "customer_id": "a"}', ["customer_id", "order_id"], None),
-    ],
-)
+KEYS: list[tuple[bytes, tuple[list[str], str | None] | None]] = [
+    (b"order-1", None),
+    (b"7", None),
+    (b'{"order_id": "a:b"}', (["order_id"], "a:b")),
+    (b'{"schema": {"type": "struct"}, "payload": {"order_id": 7}}', (["order_id"], "7")),
+    (b'{"order_id": "a:b", "customer_id": "c\\\\"}', (["customer_id", "order_id"], "c\\\\:a\\:b")),
+    (b'{"order_id": "a", "customer_id": null}', (["customer_id", "order_id"], None)),
+    (b'{"order_id": null, "customer_id": "a"}', (["customer_id", "order_id"], None)),
+]
+"""Keys of records, and their content."""
+
+
 def test_the_records_key_names_the_columns_of_the_primary_key(
-    functions: Functions,
-    records: Callable[..., DataFrame],
-    shipped: Callable[..., Pipeline],
-    key: bytes,
-    columns: list[str] | None,
-    text: str | None,
+    shipped: Callable[..., Pipeline], batch: OneBatch
 ) -> None:
-    changes = records(json.dumps(sample("create")).encode()).withColumn("key", F.lit(key))
+    records = [(key, encoded(sample("create"))) for key, _ in KEYS]
 
-    [line] = decode(changes, shipped("orders-by-key", source=SOURCE), functions).collect()
+    lines = batch.decoded(shipped("orders-by-key", source=SOURCE), *records)
 
-    assert (line.record_key and (line.record_key.columns, line.record_key.text)) == (columns and (columns, text))
+    contents = [line.record_key and (line.record_key.columns, line.record_key.text) for line in lines]
+    assert contents == [content for _, content in KEYS]
 
 
 def test_a_column_of_the_records_key_that_the_file_lacks_is_a_problem_unless_it_says_source_key(
-    functions: Functions, records: Callable[..., DataFrame], shipped: Callable[..., Pipeline]
+    shipped: Callable[..., Pipeline], batch: OneBatch
 ) -> None:
-    composite = F.lit(b'{"order_id": "order-1", "currency": "EUR"}')
-    changes = records(json.dumps(sample("create")).encode()).withColumn("key", composite)
+    keys = b'{"order_id": "order-1", "currency": "EUR"}', b'{"order_id": "order-1", "currency": null}'
     pipelines = [
         shipped("orders-by-key", source=SOURCE),
         shipped("orders-by-customer", source=SOURCE),
@@ -313,81 +290,56 @@ def test_a_column_of_the_records_key_that_the_file_lacks_is_a_problem_unless_it_
         shipped("orders-by-customer", source=SOURCE, group_by="currency"),
     ]
 
-    lines = [checked_changes(decode(changes, each, functions), each).first() for each in pipelines]
+    records = batch.records(*[(key, encoded(sample("create"))) for key in keys])
+    decoded = decode(records, pipelines[0], batch.functions).cache()
 
-    assert [line and line.problem for line in lines] == [
+    lines = [checked_changes(decoded, each).orderBy("offset").collect() for each in pipelines]
+
+    assert [line.problem for line, _ in lines] == [
         "the record's key has currency, which group_by lacks: two rows would be one",
         "the record's key has currency, which keep.members.key lacks: two rows would be one",
         None,
         None,
         None,
     ]
+    assert lines[-1][1].problem == "after.order_id is empty, a row needs its key"
 
 
-def test_a_key_of_the_record_that_holds_null_is_a_problem(
-    functions: Functions, records: Callable[..., DataFrame], shipped: Callable[..., Pipeline]
-) -> None:
-    composite = F.lit(b'{"order_id": "order-1", "currency": null}')
-    changes = records(json.dumps(sample("create")).encode()).withColumn("key", composite)
-    pipeline = shipped("orders-by-customer", source=SOURCE, group_by="currency")
+def test_a_row_whose_group_is_null_is_in_no_group(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
+    pipeline, nobody = shipped("orders-by-customer", source=SOURCE), encoded(with_row(customer_id=None))
 
-    line = checked_changes(decode(changes, pipeline, functions), pipeline).first()
-
-    assert line is not None
-    assert line.problem == "after.order_id is empty, a row needs its key"
+    # Neither a record nor a letter.
+    assert batch.lines(pipeline, nobody).collect() == []
 
 
-def test_a_row_whose_group_is_null_is_in_no_group(
-    functions: Functions, records: Callable[..., DataFrame], shipped: Callable[..., Pipeline]
-) -> None:
-    pipeline = shipped("orders-by-customer", source=SOURCE)
-    nobody = json.dumps(with_row(customer_id=None)).encode()
-
-    checked = checked_changes(decode(records(nobody), pipeline, functions), pipeline).first()
-
-    assert checked is not None
-    assert (checked.problem, checked.after.customer_id) == (None, None)
-    assert written_records([records(nobody)], pipeline, 4, 1, functions).collect() == []
-
-
-def test_what_a_delete_may_have_made_up_is_no_value(
-    functions: Functions, records: Callable[..., DataFrame], shipped: Callable[..., Pipeline]
-) -> None:
-    pipeline = shipped("orders-by-customer", source=SOURCE)
+def test_what_a_delete_may_have_made_up_is_no_value(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
     made_up = {"customer_id": "", "status": "", "items": "", "total_cents": 0, "currency": "EUR", "placed_at": ""}
     epoch = "1970-01-01T00:00:00Z"
     deleted = {**sample("delete"), "before": {"order_id": "order-2", **made_up, "updated_at": epoch}}
 
-    checked = checked_changes(decode(records(json.dumps(deleted).encode()), pipeline, functions), pipeline).first()
+    [checked] = batch.checked(shipped("orders-by-customer", source=SOURCE), encoded(deleted))
 
-    assert checked is not None
     assert (checked.problem, checked.change.before.order_id) == (None, "order-2")
     assert (checked.before.customer_id, checked.before.status, checked.before.updated_at) == (None, None, None)
     assert not checked.knows_before
 
 
 def test_a_made_up_value_that_no_key_can_hold_does_not_keep_a_row_from_being_deleted(
-    tmp_path: Path,
-    spark: SparkSession,
-    functions: Functions,
-    records: Callable[..., DataFrame],
-    shipped: Callable[..., Pipeline],
+    shipped: Callable[..., Pipeline], batch: OneBatch, batches_of: BatchesOf
 ) -> None:
     members = {"members": {"key": "order_id", "sort": "total_cents"}}
     pipeline = shipped("orders-by-customer", source=SOURCE, keep=members)
     row = {"order_id": "order-2", "customer_id": "customer-1", "total_cents": -1}
-    deleted = {**sample("delete"), "before": row}
-    updated = {**sample("update"), "before": row}
+    deleted, updated = ({**sample(name), "before": row} for name in ("delete", "update"))
 
-    changes = records(*[json.dumps(each).encode() for each in (deleted, updated)])
-    delete, update = checked_changes(decode(changes, pipeline, functions), pipeline).orderBy("offset").collect()
+    delete, update = batch.checked(pipeline, encoded(deleted), encoded(updated))
 
     assert (delete.problem, delete.before, delete.change.before.order_id) == (None, None, "order-2")
     assert update.problem == "before.total_cents is negative, its text would not sort as it does"
 
-    played = MicroBatches(tmp_path, pipeline, spark, functions)
+    played = batches_of(pipeline)
     for each in (sample("create"), deleted):
-        played.add([json.dumps(each).encode()])
+        played.add([encoded(each)])
     played.run()
 
     created, gone = played.written

@@ -7,24 +7,22 @@ types' records stands in the file once, and a column of 2,000 zeros is left out.
 """
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Row, SparkSession
 
 from statecast.descriptors import MessageTypes
 from statecast_domains.pipeline_file import PipelineFile
 from stream_processor import shapes
 from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import Pipeline
-from stream_processor.steps.decode import decode
-from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.json_texts import NOT_IN_THE_LOG
+from testkit.stream_processor.one_batch import OneBatch
 
 pytestmark = pytest.mark.spark
 
@@ -91,36 +89,15 @@ def types(tmp_path_factory: pytest.TempPathFactory) -> MessageTypes:
 
 
 @pytest.fixture(scope="module")
-def known(types: MessageTypes) -> Contract:
-    return Contract(types.descriptor_set)
+def batch(spark: SparkSession, types: MessageTypes) -> OneBatch:
+    return OneBatch(spark, Functions(spark, Contract(types.descriptor_set)))
 
 
-@pytest.fixture
-def pipeline_of(known: Contract) -> Callable[[str], Pipeline]:
+def pipeline_of(name: str, types: MessageTypes) -> Pipeline:
     """A pipeline of the change message with a name."""
-
-    def checked(name: str) -> Pipeline:
-        source = {"topic": "rows", "message": f"test.{name}Change", "format": "debezium-json"}
-        content = {"name": "rows", "source": source, "group_by": "id", "keep": "latest", "sink": {"topic": "sink"}}
-        return shapes.check("rows.yaml", PipelineFile.model_validate(content), known)
-
-    return checked
-
-
-@pytest.fixture
-def read(
-    spark: SparkSession,
-    records: Callable[..., DataFrame],
-    known: Contract,
-    pipeline_of: Callable[[str], Pipeline],
-) -> Callable[..., list[Row]]:
-    """Decodes values as changes of a message."""
-
-    def decoded(name: str, values: list[dict[str, Any]]) -> list[Row]:
-        raw = [json.dumps(value).encode() for value in values]
-        return decode(records(*raw), pipeline_of(name), Functions(spark, known)).orderBy("offset").collect()
-
-    return decoded
+    source = {"topic": "rows", "message": f"test.{name}Change", "format": "debezium-json"}
+    content = {"name": "rows", "source": source, "group_by": "id", "keep": "latest", "sink": {"topic": "sink"}}
+    return shapes.check("rows.yaml", PipelineFile.model_validate(content), Contract(types.descriptor_set))
 
 
 def samples(name: str) -> dict[str, list[dict[str, Any]]]:
@@ -136,104 +113,74 @@ def of_types(settings: str) -> dict[int, dict[str, Any]]:
     return {number: {"schema": schema, "payload": row} if schema else row for number, row in rows.items()}
 
 
+def with_row(change: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
+    """The change with another row."""
+    payload = {**change.get("payload", change), "after": row}
+    return {**change, "payload": payload} if "schema" in change else payload
+
+
+ALMOST: list[dict[str, Any]] = [
+    {"txt": "__debezium_unavailable_value "},
+    {"texts": ["__debezium_unavailable_value", "b"]},
+    {"ints": [95, 95]},
+    {"ints": [*b"__debezium_unavailable_value", 1]},
+    {"js": '{"a":"__debezium_unavailable_value"}'},
+]
+"""Values that are almost the placeholder of one that the log does not have."""
+
+
 @pytest.mark.parametrize("name", ["Large", "Texts"])
-def test_an_unchanged_large_value_is_a_dead_letter_in_every_form(read: Callable[..., list[Row]], name: str) -> None:
-    changes = []
-    for saved in samples("unchanged-large").values():
-        [change] = saved
-        payload = change.get("payload", change)
-        for column in {column for columns in LARGE.values() for column in columns}:
-            if payload["after"].get(column) is not None:
-                alone = {**payload, "after": {"id": 1, column: payload["after"][column]}}
-                changes.append((column, {**change, "payload": alone} if "schema" in change else alone))
-
-    lines = read(name, [change for _, change in changes])
-
-    assert [line.problem for line in lines] == [f"after.{column}{NOT_IN_THE_LOG}" for column, _ in changes]
-
-
-def test_a_value_that_is_almost_the_placeholder_is_itself(read: Callable[..., list[Row]]) -> None:
-    [change] = samples("unchanged-large")["default"]
-    values: list[dict[str, Any]] = [
-        {"txt": "__debezium_unavailable_value "},
-        {"texts": ["__debezium_unavailable_value", "b"]},
-    ]
-    values += [
-        {"ints": [95, 95]},
-        {"ints": [*b"__debezium_unavailable_value", 1]},
-        {"js": '{"a":"__debezium_unavailable_value"}'},
-    ]
-
-    lines = read("Large", [{**change, "after": {"id": 1, **value}} for value in values])
-
-    assert [line.problem for line in lines] == [None] * len(values)
-    assert [line.change.after["ints"] for line in lines[2:4]] == [value["ints"] for value in values[2:4]]
-
-
-@pytest.mark.parametrize("form", ["heartbeat", "transaction", "notification", "message", "signals"])
-def test_a_record_that_is_no_row_is_passed_over(
-    records: Callable[..., DataFrame],
-    spark: SparkSession,
-    known: Contract,
-    pipeline_of: Callable[[str], Pipeline],
-    form: str,
+def test_an_unchanged_large_value_is_a_dead_letter_in_every_form_and_one_that_is_almost_the_same_is_itself(
+    batch: OneBatch, types: MessageTypes, name: str
 ) -> None:
-    saved = samples("no-rows")[form]
-    rows = [
-        (*[bytearray(json.dumps(each[part]).encode()) for part in ("key", "value")], "rows", 0, 7) for each in saved
-    ]
-    read = spark.createDataFrame(rows, "key binary, value binary, topic string, partition int, offset bigint")
-    pipeline, functions = pipeline_of("Rim"), Functions(spark, known)
+    changes = []
+    for [change] in samples("unchanged-large").values():
+        row = change.get("payload", change)["after"]
+        changes += [
+            (with_row(change, {"id": 1, column: row[column]}), f"after.{column}{NOT_IN_THE_LOG}")
+            for columns in LARGE.values()
+            for column in columns
+            if row.get(column) is not None
+        ]
+    [plain] = samples("unchanged-large")["default"]
+    almost = [with_row(plain, {"id": 1, **value}) for value in ALMOST] if name == "Large" else []
 
-    lines = decode(read, pipeline, functions).collect()
-    whole = read.selectExpr(
-        "*", "cast(null as timestamp) timestamp", "cast(null as array<struct<key:string,value:binary>>) headers"
-    )
-    written = written_records([whole], pipeline, 4, 1, functions)
+    records = [json.dumps(each).encode() for each in [*(change for change, _ in changes), *almost]]
+    lines = batch.decoded(pipeline_of(name, types), *records)
+
+    assert [line.problem for line in lines] == [*(problem for _, problem in changes), *[None] * len(almost)]
+    ints = [line.change.after["ints"] for line in lines[len(changes) :]]
+    assert ints == [value.get("ints", []) for value in ALMOST[: len(almost)]]
+
+
+DEFINITION = {
+    "source": {"connector": "mariadb", "file": "binlog.000001", "pos": 4},
+    "ts_ms": 1,
+    "databaseName": "shop",
+    "schemaName": None,
+    "ddl": "DROP TABLE a",
+    "tableChanges": [],
+}
+"""As the MariaDB connector writes a change of a definition, with include.schema.changes."""
+
+
+def test_records_that_are_no_rows_are_passed_over(batch: OneBatch, types: MessageTypes) -> None:
+    forms = samples("no-rows")
+    saved = [(each["key"], each["value"]) for records in forms.values() for each in records]
+    records = [(json.dumps(key).encode(), json.dumps(value).encode()) for key, value in [*saved, (None, DEFINITION)]]
+    # The key of a record may be text.
+    for form, key in {"heartbeat": b"Struct{serverName=p_default}", "transaction": b"Struct{id=764:29408728}"}.items():
+        records.append((key, json.dumps(forms[form][0]["value"]).encode()))
+
+    lines = batch.decoded(pipeline_of("Rim", types), *records)
 
     assert all(line.passed_over and (line.change, line.problem) == (None, None) for line in lines)
-    assert written.collect() == []
-
-
-def test_the_key_of_a_record_without_a_row_may_be_text(
-    spark: SparkSession, known: Contract, pipeline_of: Callable[[str], Pipeline]
-) -> None:
-    keys = {"heartbeat": b"Struct{serverName=p_default}", "transaction": b"Struct{id=764:29408728}"}
-    values = {form: json.dumps(samples("no-rows")[form][0]["value"]).encode() for form in keys}
-    rows = [(bytearray(key), bytearray(values[form]), "rows", 0, 7) for form, key in keys.items()]
-    read = spark.createDataFrame(rows, "key binary, value binary, topic string, partition int, offset bigint")
-
-    lines = decode(read, pipeline_of("Rim"), Functions(spark, known)).collect()
-
-    assert [line.problem for line in lines] == [None, None]
-    assert [line.passed_over[:5] for line in lines] == ["a hea", "the m"]
-
-
-def test_a_change_of_a_tables_definition_is_passed_over(read: Callable[..., list[Row]]) -> None:
-    # As the MariaDB connector writes it with include.schema.changes.
-    change = {
-        "source": {"connector": "mariadb", "file": "binlog.000001", "pos": 4},
-        "ts_ms": 1,
-        "databaseName": "shop",
-        "schemaName": None,
-        "ddl": "DROP TABLE a",
-        "tableChanges": [],
-    }
-
-    [line] = read("Rim", [change])
-
-    assert line.passed_over == "a change of a table's definition"
-
-
-def test_what_only_resembles_a_record_without_a_row_is_a_dead_letter(read: Callable[..., list[Row]]) -> None:
-    lines = read("Rim", [{"ts_ms": 1}, {"ts_ms": 1, "x": 2}, {"status": "BEGIN", "id": "a"}, {"City": "a", "Id": 1}])
-
-    assert [line.problem for line in lines[:2]] == [
-        "op is not set: this is no change by Debezium, the record has ts_ms",
-        "op is not set: this is no change by Debezium, the record has ts_ms, x",
+    assert [line.passed_over for line in lines[-3:]] == [
+        "a change of a table's definition",
+        "a heartbeat of the connector",
+        "the mark of a transaction's begin or end",
     ]
-    assert "ExtractNewRecordState" in lines[2].problem
-    assert lines[3].problem == "op is not set: this is no change by Debezium, the record has City, Id"
+    assert batch.lines(pipeline_of("Rim", types), *records).collect() == []
 
 
 FULL = {
@@ -282,71 +229,91 @@ OF_SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("settings", OF_SETTINGS)
-def test_each_type_of_column_has_its_value(read: Callable[..., list[Row]], types: MessageTypes, settings: str) -> None:
-    of_settings = OF_SETTINGS[settings]
+INFINITE = [
+    (settings, number, column)
+    for settings in ("schema", "nanos", "nanos_bare", "default", "isoschema")
+    for number in (3, 4)
+    for column in ("d", "ts", "ts0", "ts3", "tstz")
+]
+"""The settings, the id and the column of moments without an end."""
+
+
+def whole_row(settings: str) -> dict[str, Any]:
+    """A row with a value in each column, but for months, which are lost where they are counted in microseconds."""
     change = of_types(settings)[1]
     row = change.get("payload", change)["after"]
-    if of_settings["iv"] is None:  # counted in microseconds its months are lost
-        row["iv"] = None
-    wanted: Message = types.message_class("test.Rim")()
-    ParseDict({**FULL, **{name: value for name, value in of_settings.items() if value is not None}}, wanted)
-    if settings != "nanos":
-        row["hs"] = FULL["hs"]
-    if settings == "nanos":
-        row["hs"] = json.dumps(row["hs"], separators=(",", ":"))
-
-    [line] = read("Rim", [change])
-
-    assert line.problem is None
-    assert types.message_class("test.Rim").FromString(bytes(line.payload)) == wanted
+    hstore = json.dumps(row["hs"], separators=(",", ":")) if settings == "nanos" else FULL["hs"]
+    return with_row(change, {**row, "hs": hstore, **({"iv": None} if OF_SETTINGS[settings]["iv"] is None else {})})
 
 
-@pytest.mark.parametrize("settings", ["schema", "nanos", "nanos_bare", "default", "isoschema"])
-def test_an_infinite_moment_is_a_dead_letter(read: Callable[..., list[Row]], settings: str) -> None:
-    changes = []
-    for number in (3, 4):
+def infinite(settings: str, number: int, column: str) -> dict[str, Any]:
+    change = of_types(settings)[number]
+    return with_row(change, {"id": number, column: change.get("payload", change)["after"][column]})
+
+
+def records() -> dict[Any, dict[str, Any]]:
+    """Changes of the table of types, and records that only resemble those without a row."""
+    nanos = of_types("nanos")
+    arrays = nanos[15]["payload"]["after"]
+    return {
+        **{settings: whole_row(settings) for settings in OF_SETTINGS},
+        **{each: infinite(*each) for each in INFINITE},
+        "the last day": of_types("schema")[8],
+        "the last day in doubt": of_types("default")[8],
+        "no number": nanos[9],
+        "an infinite number": nanos[10],
+        "an infinite numeric": with_row(nanos[10], {"id": 9, "f8": nanos[10]["payload"]["after"]["num"]}),
+        "infinite moments": with_row(nanos[15], {"id": 1, "tss": arrays["tss"]}),
+        "infinite numbers": with_row(nanos[15], {"id": 1, "f8s": arrays["f8s"]}),
+        "a time": {"ts_ms": 1},
+        "a time and more": {"ts_ms": 1, "x": 2},
+        "a status": {"status": "BEGIN", "id": "a"},
+        "a row": {"City": "a", "Id": 1},
+    }
+
+
+@pytest.fixture(scope="module")
+def lines(batch: OneBatch, types: MessageTypes) -> dict[Any, Row]:
+    """The records, decoded."""
+    decoded = batch.decoded(pipeline_of("Rim", types), *[json.dumps(each).encode() for each in records().values()])
+    return dict(zip(records(), decoded, strict=True))
+
+
+@pytest.mark.parametrize("settings", OF_SETTINGS)
+def test_each_type_of_column_has_its_value(lines: dict[Any, Row], types: MessageTypes, settings: str) -> None:
+    known = {name: value for name, value in OF_SETTINGS[settings].items() if value is not None}
+    wanted: Message = ParseDict({**FULL, **known}, types.message_class("test.Rim")())
+
+    assert lines[settings].problem is None
+    assert types.message_class("test.Rim").FromString(bytes(lines[settings].payload)) == wanted
+
+
+def test_an_infinite_moment_is_a_dead_letter(lines: dict[Any, Row]) -> None:
+    for settings, number, column in INFINITE:
         change = of_types(settings)[number]
-        payload = change.get("payload", change)
-        for column in ("d", "ts", "ts0", "ts3", "tstz"):
-            alone = {**payload, "after": {"id": number, column: payload["after"][column]}}
-            changes.append((column, {**change, "payload": alone} if "schema" in change else alone))
-
-    lines = read("Rim", [change for _, change in changes])
-
-    for line, (column, change) in zip(lines, changes, strict=True):
+        moment = DOUBT if settings in ("nanos_bare", "default") and column != "tstz" else MOMENT
         text = change.get("payload", change)["after"][column]
-        wanted = DOUBT if settings in ("nanos_bare", "default") and column != "tstz" else MOMENT
-        assert line.problem == f"after.{column} is not {wanted}: {text}"
+
+        assert lines[settings, number, column].problem == f"after.{column} is not {moment}: {text}"
+    assert lines["infinite moments"].problem == f"after.tss is not {MOMENT}: 9223372036854775807"
 
 
-def test_the_last_day_of_the_year_9999_is_itself_or_refused(read: Callable[..., list[Row]]) -> None:
-    [sound] = read("Rim", [of_types("schema")[8]])
-    [doubtful] = read("Rim", [of_types("default")[8]])
+def test_the_last_day_of_the_year_9999_is_itself_or_refused(lines: dict[Any, Row]) -> None:
+    row = lines["the last day"].change.after
 
-    assert sound.problem is None
-    assert (sound.change.after.d.year, sound.change.after.ts.year, sound.change.after.ts3.year) == (9999, 9999, 9999)
-    assert doubtful.problem == f"after.ts is not {DOUBT}: 253402300799999999"
+    assert (row.d.year, row.ts.year, row.ts3.year) == (9999, 9999, 9999)
+    assert lines["the last day in doubt"].problem == f"after.ts is not {DOUBT}: 253402300799999999"
 
 
-def test_what_is_no_number_is_one_of_a_double_and_refused_by_a_decimal(read: Callable[..., list[Row]]) -> None:
-    nan, infinite = (of_types("nanos")[number] for number in (9, 10))
-    numeric = {**infinite["payload"], "after": {"id": 9, "f8": infinite["payload"]["after"]["num"]}}
-
-    lines = read("Rim", [nan, infinite, {**infinite, "payload": numeric}])
-
-    assert [line.problem for line in lines] == ["after.num122 is not a decimal(12,2): NAN", None, None]
-    assert [(line.change.after.f8) for line in lines[1:]] == [float("inf")] * 2
+def test_what_is_no_number_is_one_of_a_double_and_refused_by_a_decimal(lines: dict[Any, Row]) -> None:
+    assert lines["no number"].problem == "after.num122 is not a decimal(12,2): NAN"
+    assert lines["an infinite number"].change.after.f8 == lines["an infinite numeric"].change.after.f8 == float("inf")
+    assert str(lines["infinite numbers"].change.after.f8s) == "[nan, inf]"
 
 
-def test_arrays_of_infinite_moments_and_of_what_is_no_number(read: Callable[..., list[Row]]) -> None:
-    change = of_types("nanos")[15]
-    row = change["payload"]["after"]
-
-    moments, numbers = read(
-        "Rim",
-        [{**change, "payload": {**change["payload"], "after": {"id": 1, name: row[name]}}} for name in ("tss", "f8s")],
-    )
-
-    assert moments.problem == f"after.tss is not {MOMENT}: 9223372036854775807"
-    assert str(numbers.change.after.f8s) == "[nan, inf]"
+def test_what_only_resembles_a_record_without_a_row_is_a_dead_letter(lines: dict[Any, Row]) -> None:
+    assert [lines[each].problem for each in ("a time", "a time and more", "a row")] == [
+        f"op is not set: this is no change by Debezium, the record has {names}"
+        for names in ("ts_ms", "ts_ms, x", "City, Id")
+    ]
+    assert "ExtractNewRecordState" in lines["a status"].problem

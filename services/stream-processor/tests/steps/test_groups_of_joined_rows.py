@@ -1,25 +1,16 @@
 """Sums over rows that another pipeline has joined with a table, read from that pipeline's topic."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import pytest
-from pyspark.sql import SparkSession
 
 from statecast.sales.v1.city_sales_pb2 import CitySales
 from statecast.sales.v1.invoice_with_store_pb2 import InvoiceWithStore
 from statecast.sales.v1.store_pb2 import Store
 from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.pipeline.pipeline import Pipeline
-from stream_processor.steps.flow import written_records
-from stream_processor.steps.functions import Functions
-from testkit.stream_processor.changes import invoice, invoice_change
-
-COLUMNS = (
-    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
-    "headers array<struct<key:string,value:binary>>"
-)
-WRITTEN = datetime(2024, 8, 28, 12, tzinfo=UTC)
+from testkit.stream_processor.changes import START, invoice, invoice_change
+from testkit.stream_processor.one_batch import OneBatch
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -33,19 +24,15 @@ def joined(number: str, lines: int, sequence: int, city: str | None) -> tuple[by
     return number.encode(), state.SerializeToString()
 
 
-def test_a_row_leaves_the_group_that_it_was_joined_into(
-    shipped: Callable[..., Pipeline], spark: SparkSession, functions: Functions
-) -> None:
-    pipeline = shipped("sales-by-city")
+def test_a_row_leaves_the_group_that_it_was_joined_into(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
     records = [
         joined("a", lines=1, sequence=1, city="Pune"),
         joined("b", lines=2, sequence=2, city="Pune"),
         joined("c", lines=4, sequence=3, city=None),
         joined("b", lines=3, sequence=4, city="Delhi"),
     ]
-    rows = [(*record, "invoices-with-store", 0, offset, WRITTEN, None) for offset, record in enumerate(records)]
 
-    written = written_records([spark.createDataFrame(rows, COLUMNS)], pipeline, 4, 1, functions).collect()
+    written = batch.lines(shipped("sales-by-city"), batch.records(*records, time=START)).collect()
 
     states = {bytes(line.key).decode(): StateRecord.FromString(bytes(line.value)) for line in written}
     assert {city: CitySales.FromString(state.payload) for city, state in states.items()} == {

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 from confluent_kafka import Producer
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from statecast.sales.v1.invoice_with_store_pb2 import InvoiceWithStore
@@ -16,6 +16,7 @@ from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.projection import join, project
 from testkit.stream_processor.changes import INVOICE_CHANGES, invoice, invoice_change
+from testkit.stream_processor.one_batch import OneBatch
 from testkit.stream_processor.process import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -63,14 +64,14 @@ def joined(
     table: Table,
     tables: Any,
     shipped: Callable[..., Pipeline],
-    records: Callable[..., DataFrame],
+    batch: OneBatch,
 ) -> Joined:
     """The store that an invoice of store-1 is joined with now."""
     definition = {"topic": table.topic, "message": "statecast.sales.v1.Store", "key": "store_id", "as": "store"}
     pipeline = shipped("invoices-with-store", source=INVOICE_CHANGES, joins=[definition])
     functions = Functions(spark, contract, {"bootstrap.servers": kafka})
     change = functions.decode_change(F.col("value"), pipeline.change.full_name).getField("row")
-    changes = records(invoice_change(None, invoice()).SerializeToString()).select(
+    changes = batch.records(invoice_change(None, invoice())).select(
         change.getField("after").alias("after"), F.lit(None).cast("binary").alias("payload")
     )
     written = project(join(changes, pipeline, functions), pipeline, functions)

@@ -7,18 +7,13 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import Row
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.decode import decode
-from stream_processor.steps.flow import checked_changes
-from stream_processor.steps.functions import Functions
+from testkit.stream_processor.one_batch import OneBatch
 
-COLUMNS = (
-    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
-    "headers array<struct<key:string,value:binary>>"
-)
 WRITTEN = datetime(2024, 8, 28, 12, tzinfo=UTC)
 STORE = {"topic": "t", "message": "statecast.sales.v1.Store", "format": "table", "values": "json"}
 INVOICE = STORE | {"message": "statecast.sales.v1.Invoice"}
@@ -29,18 +24,13 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
-def read(spark: SparkSession, shipped: Callable[..., Pipeline], functions: Functions) -> Read:
+def read(shipped: Callable[..., Pipeline], batch: OneBatch) -> Read:
     """The checked changes of values, each under the key `s` or (key, value), each object as JSON."""
 
-    def run(name: str, source: dict[str, str], values: Sequence[object], time: datetime = WRITTEN) -> list[Row]:
-        pipeline = shipped(name, source=source)
+    def run(name: str, source: dict[str, str], values: Sequence[object]) -> list[Row]:
         pairs = [each if isinstance(each, tuple) else (b"s", each) for each in values]
-        rows = [
-            (key, value if isinstance(value, bytes) else json.dumps(value).encode(), "t", 0, offset, time, None)
-            for offset, (key, value) in enumerate(pairs)
-        ]
-        frame = spark.createDataFrame(rows, COLUMNS)
-        return checked_changes(decode(frame, pipeline, functions), pipeline).orderBy("offset").collect()
+        records = [(key, value if isinstance(value, bytes) else json.dumps(value).encode()) for key, value in pairs]
+        return batch.checked(shipped(name, source=source), batch.records(*records, time=WRITTEN))
 
     return run
 
@@ -61,47 +51,30 @@ def test_a_row_in_the_wrapper_of_connect_and_names_of_protobufs_json_are_read(re
         assert line.after.asDict() == GHENT
 
 
-def test_what_the_schema_of_the_wrapper_says_and_names_within_a_field_are_read(read: Read) -> None:
-    row = {"orderId": "o", "placedAt": 1_000, "items": [{"itemId": "i", "unitPriceCents": 3}]}
+NUMBERS = ("12.50", "1e5", "-0.30000000000000004", "123456789012345678901234567890.10", "12345678901234567.25")
+TEXTS = {
+    **{number: number for number in (*NUMBERS, "0.12345678901234567891", "-1e400", "1" * 2_000)},
+    '{ "a b" : [ 1.50 , "c \\" d" ],\n"e":\tnull }': r'{"a b":[1.50,"c \" d"],"e":null}',
+}
+"""JSON, and the text that is read of it: numbers have all their digits, an object is its JSON without spaces."""
 
-    [line] = read("orders-by-key", ORDER, [(b"o", {"schema": SCHEMA, "payload": row})])
+
+def test_a_number_and_an_object_are_texts(read: Read) -> None:
+    lines = read("stores-by-key", STORE, [f'{{"store_id": "s", "city": {each}}}'.encode() for each in TEXTS])
+
+    assert [(line.after.city, line.problem) for line in lines] == [(text, None) for text in TEXTS.values()]
+
+
+def test_what_the_schema_of_the_wrapper_says_and_names_within_a_field_are_read(read: Read) -> None:
+    items = [{"itemId": "i", "unitPriceCents": 3}, {"item_id": "digits"}]
+    text = json.dumps({"schema": SCHEMA, "payload": {"orderId": "o", "placedAt": 1_000, "items": items}})
+
+    [line] = read("orders-by-key", ORDER, [(b"o", text.replace('"digits"', "12345678901234567.25").encode())])
 
     assert line.problem is None
     assert line.after.placed_at == datetime(1970, 1, 1, 0, 0, 1)  # noqa: DTZ001  as Spark gives UTC
-    assert [(each.item_id, each.unit_price_cents) for each in line.after["items"]] == [("i", 3)]
-
-
-def test_a_number_has_all_its_digits(read: Read) -> None:
-    numbers = ["12.50", "1e5", "-0.30000000000000004", "123456789012345678901234567890.10", "12345678901234567.25"]
-    numbers += ["0.12345678901234567891", "-1e400", "1" * 2_000]
-    values = [f'{{"store_id": "s", "name": "Shop", "city": {each}}}'.encode() for each in numbers]
-
-    lines = read("stores-by-key", STORE, values)
-
-    assert [(line.after.city, line.problem) for line in lines] == [(number, None) for number in numbers]
-
-
-def test_a_number_within_a_field_has_all_its_digits(read: Read) -> None:
-    items = b'{"order_id": "o", "items": [{"item_id": 12345678901234567.25}]}'
-
-    [line] = read("orders-by-key", ORDER, [(b"o", items)])
-
-    assert (line.problem, line.after["items"][0].item_id) == (None, "12345678901234567.25")
-
-
-def test_an_object_in_a_text_is_its_json_without_spaces(read: Read) -> None:
-    value = b'{"store_id": "s", "city": { "a b" : [ 1.50 , "c \\" d" ],\n"e":\tnull } }'
-
-    [line] = read("stores-by-key", STORE, [value])
-
-    assert (line.problem, line.after.city) == (None, r'{"a b":[1.50,"c \" d"],"e":null}')
-
-
-@pytest.mark.parametrize("value", [b'{"city": "Ghent"} {', b"{'city': 'Ghent'}", b'{"city": "Ghent",}', b'{"city"}'])
-def test_a_value_that_only_begins_as_json_is_no_object(read: Read, value: bytes) -> None:
-    [line] = read("stores-by-key", STORE, [value])
-
-    assert line.problem == "the value is no JSON object"
+    assert [each.item_id for each in line.after["items"]] == ["i", "12345678901234567.25"]
+    assert line.after["items"][0].unit_price_cents == 3
 
 
 FLAGS: list[tuple[dict[str, object], bool]] = [
@@ -169,6 +142,10 @@ NO_ROWS: list[tuple[object, str]] = [
     ([GHENT], "the value is no JSON object but an array: one record must be one row"),
     (QUOTED.encode(), "the value is no JSON object but a text in quotes: is it JSON that was encoded twice?"),
     (b"plain text", "the value is no JSON object"),
+    *[
+        (text, "the value is no JSON object")
+        for text in (b'{"city": "Ghent"} {', b"{'city': 'Ghent'}", b'{"city": "Ghent",}', b'{"city"}')
+    ],
     (
         b"\0\0\0\0\x07\x02s",
         "the value looks like what a schema registry's serializer writes (a 0, then schema 7): ",
@@ -176,12 +153,6 @@ NO_ROWS: list[tuple[object, str]] = [
     (b'\0\0\0\1\0{"store_id": "s"}', "the value looks like what a schema registry's serializer writes (a 0, then "),
     (gzip.compress(b"{}"), "the value looks like gzip: let Kafka's producer compress (compression.type)"),
 ]
-
-
-def test_what_is_no_row_is_named(read: Read) -> None:
-    for line, (_, problem) in zip(read("stores-by-key", STORE, [each for each, _ in NO_ROWS]), NO_ROWS, strict=True):
-        assert line.problem.startswith(problem)
-        assert line.change is None
 
 
 def test_one_field_of_the_message_makes_a_row_though_it_is_null(read: Read) -> None:
@@ -216,22 +187,24 @@ KEYS: list[tuple[bytes, str]] = [
 ]
 
 
-def test_a_key_of_another_form_is_named(read: Read) -> None:
-    for line, (_, problem) in zip(read("stores-by-key", STORE, [(key, GHENT) for key, _ in KEYS]), KEYS, strict=True):
+def test_what_is_no_row_and_a_key_of_another_form_are_named(read: Read) -> None:
+    records = [*NO_ROWS, *(((key, GHENT), problem) for key, problem in KEYS)]
+    lines = read("stores-by-key", STORE, [record for record, _ in records])
+
+    for line, (_, problem) in zip(lines, records, strict=True):
         assert line.problem.startswith(problem)
+    assert {line.change for line in lines[: len(NO_ROWS)]} == {None}
 
 
-def test_a_time_that_is_none_is_unknown(
-    spark: SparkSession, shipped: Callable[..., Pipeline], functions: Functions
-) -> None:
+def test_a_time_that_is_none_is_unknown(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
     known, unknown = [0, 253_402_300_799_999_000], [-1_000, 253_402_300_800_000_000, 10**18]
-    value = json.dumps(GHENT).encode()
-    rows = spark.createDataFrame([(b"s", value, "t", 0, each, None, None) for each in known + unknown], COLUMNS)
-    timed = rows.withColumn("timestamp", F.timestamp_micros("offset"))
+    times = F.array(*map(F.lit, known + unknown))
+    rows = batch.records(*[(b"s", json.dumps(GHENT).encode())] * 5)
+    timed = rows.withColumn("timestamp", F.timestamp_micros(F.get(times, F.col("offset").cast("int"))))
 
-    decoded = decode(timed, shipped("stores-by-key", source=STORE), functions)
-    lines = decoded.selectExpr("problem", "offset", "unix_micros(change.source.commit_time) AS micros").collect()
+    decoded = decode(timed, shipped("stores-by-key", source=STORE), batch.functions)
+    lines = (
+        decoded.selectExpr("problem", "unix_micros(change.source.commit_time) AS micros").orderBy("offset").collect()
+    )
 
-    assert {(line.problem, line.offset, line.micros) for line in lines} == {
-        (None, each, each if each in known else None) for each in known + unknown
-    }
+    assert [(line.problem, line.micros) for line in lines] == [(None, each) for each in [*known, None, None, None]]

@@ -71,36 +71,41 @@ def test_a_row_that_was_read_stands_where_the_log_was_whatever_row_came_before_i
     assert event.number < read.number == truncated.number < later.number
 
 
-@pytest.mark.parametrize(
-    ("change", "names"),
-    [
-        (binlog("mysql-bin", 4), "source.file"),
-        (binlog("mysql-bin.000000", 4), "source.file"),
-        (binlog(f"mysql-bin.{MAX_FILE + 1}", 4), "source.file"),
-        (binlog("mysql-bin.0000000001", 4), "source.file"),
-        (binlog("binlog-000001.ibb", 4), "source.file"),
-        (binlog("", 4), "source.file"),
-        (("c", {"connector": "mariadb", "pos": 4, "row": 0}), "source.file"),
-        (binlog("mysql-bin.000001", 0), "source.pos"),
-        (binlog("mysql-bin.000001", 3, 1), "source.pos"),
-        (binlog("mysql-bin.000001", -1), "source.pos"),
-        (binlog("mysql-bin.000001", 4.5), "source.pos"),
-        (binlog("mysql-bin.000001", None), "source.pos"),
-        (binlog("mysql-bin.000001", 4, None), "source.pos"),
-        (binlog("mysql-bin.000001", 4_294_967_296), "source.pos"),
-        (binlog("mysql-bin.000001", 4_294_967_295, 1), "source.pos"),
-        (binlog("mysql-bin.000001", 10**19), "source.pos"),
-        (("c", {"connector": "postgresql", "lsn": None, "sequence": '["8","16"]'}), "source.lsn"),
-        (("r", {"connector": "postgresql", "lsn": None, "sequence": "[]"}), "source.lsn"),
-        (("c", {"connector": "sqlserver", "change_lsn": "0000:0001"}), "source.lsn"),
+NO_PLACES: dict[str, list[Change]] = {
+    "source.file": [
+        binlog("mysql-bin", 4),
+        binlog("mysql-bin.000000", 4),
+        binlog(f"mysql-bin.{MAX_FILE + 1}", 4),
+        binlog("mysql-bin.0000000001", 4),
+        binlog("binlog-000001.ibb", 4),
+        binlog("", 4),
+        ("c", {"connector": "mariadb", "pos": 4, "row": 0}),
     ],
-)
-def test_what_names_no_place_is_a_problem_that_says_where(
-    placed: Callable[..., list[Row]], change: Change, names: str
-) -> None:
-    [line] = placed(change)
+    "source.pos": [
+        binlog("mysql-bin.000001", 0),
+        binlog("mysql-bin.000001", 3, 1),
+        binlog("mysql-bin.000001", -1),
+        binlog("mysql-bin.000001", 4.5),
+        binlog("mysql-bin.000001", None),
+        binlog("mysql-bin.000001", 4, None),
+        binlog("mysql-bin.000001", 4_294_967_296),
+        binlog("mysql-bin.000001", 4_294_967_295, 1),
+        binlog("mysql-bin.000001", 10**19),
+    ],
+    "source.lsn": [
+        ("c", {"connector": "postgresql", "lsn": None, "sequence": '["8","16"]'}),
+        ("r", {"connector": "postgresql", "lsn": None, "sequence": "[]"}),
+        ("c", {"connector": "sqlserver", "change_lsn": "0000:0001"}),
+    ],
+}
+"""Changes without a place, by the field that their problem names."""
 
-    assert line.problem.startswith(names)
+
+def test_what_names_no_place_is_a_problem_that_says_where(placed: Callable[..., list[Row]]) -> None:
+    changes = [(names, change) for names, several in NO_PLACES.items() for change in several]
+
+    for line, (names, _) in zip(placed(*[change for _, change in changes]), changes, strict=True):
+        assert line.problem.startswith(names)
 
 
 def test_a_log_sequence_number_is_its_own_place(placed: Callable[..., list[Row]]) -> None:

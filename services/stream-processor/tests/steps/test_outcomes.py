@@ -4,18 +4,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
-from uuid import uuid4
 
 import pytest
-from pyspark.sql import SparkSession
 
 from statecast.change.v1.change_pb2 import OPERATION_SNAPSHOT
 from statecast.orders.v1.order_pb2 import Order, OrderChange
 from stream_processor.pipeline.pipeline import Pipeline
-from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import change, order
-from testkit.stream_processor.micro_batches import MicroBatches
+from testkit.stream_processor.micro_batches import BatchesOf
 from testkit.stream_processor.truncated_positions import POSITIONS, created, encoded, truncated
 from testkit.topics import Record
 
@@ -26,11 +22,11 @@ Playing = Callable[..., Counter[str]]
 
 
 @pytest.fixture
-def play(tmp_path: Path, spark: SparkSession, functions: Functions) -> Playing:
+def play(batches_of: BatchesOf) -> Playing:
     """Plays micro-batches of changes, raw values or tombstones (None) through a pipeline; gives the outcomes."""
 
     def run(pipeline: Pipeline, *batches: Iterable[OrderChange | bytes | None]) -> Counter[str]:
-        played = MicroBatches(tmp_path / uuid4().hex, pipeline, spark, functions)
+        played = batches_of(pipeline)
         for batch in batches:
             values = [each.SerializeToString() if isinstance(each, OrderChange) else each for each in batch]
             played.add_records(Record(0, 0, b"key", value, {}) for value in values)

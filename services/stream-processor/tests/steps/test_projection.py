@@ -3,12 +3,10 @@
 from collections.abc import Callable
 
 import pytest
-from pyspark.sql import DataFrame
 
 from statecast_domains.errors import PipelineFileError
 from stream_processor.pipeline.pipeline import Pipeline
-from stream_processor.steps.flow import written_records
-from stream_processor.steps.functions import Functions
+from testkit.stream_processor.one_batch import OneBatch
 
 
 @pytest.mark.spark
@@ -22,13 +20,9 @@ from stream_processor.steps.functions import Functions
     ],
 )
 def test_what_only_spark_can_tell_is_told_of_the_key(
-    shipped: Callable[..., Pipeline],
-    functions: Functions,
-    records: Callable[..., DataFrame],
-    select: dict[str, str],
-    problem: str,
+    shipped: Callable[..., Pipeline], batch: OneBatch, select: dict[str, str], problem: str
 ) -> None:
     pipeline = shipped("masked-lines", select=select)
 
     with pytest.raises(PipelineFileError, match=f"masked-lines.yaml: {problem}"):
-        written_records([records(b"")], pipeline, 4, 1, functions)
+        batch.lines(pipeline, b"")

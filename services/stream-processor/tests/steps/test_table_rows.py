@@ -4,19 +4,13 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import Row
 
 from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.pipeline.pipeline import Pipeline
-from stream_processor.steps.decode import decode
-from stream_processor.steps.flow import checked_changes
-from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import change, order
+from testkit.stream_processor.one_batch import OneBatch, Sent
 
-COLUMNS = (
-    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
-    "headers array<struct<key:string,value:binary>>"
-)
 WRITTEN = datetime(2024, 8, 28, 12, tzinfo=UTC)
 HEADER = "statecast-state-record"
 Read = Callable[..., list[Row]]
@@ -25,18 +19,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
-def read(spark: SparkSession, shipped: Callable[..., Pipeline], functions: Functions) -> Read:
-    """The checked changes of records, each (key, value) or (key, value, the header of a tombstone)."""
+def read(shipped: Callable[..., Pipeline], batch: OneBatch) -> Read:
+    """The checked changes of records, each (key, value) or (key, value, the headers of a tombstone)."""
 
-    def run(name: str, records: Sequence[tuple[bytes | None, ...]], values: str, **replaced: object) -> list[Row]:
+    def run(name: str, records: Sequence[Sent], values: str) -> list[Row]:
         source = {"topic": "t", "message": "statecast.orders.v1.Order", "format": "table", "values": values}
-        pipeline = shipped(name, source=source, **replaced)
-        rows = [
-            (key, value, "t", 0, offset, WRITTEN, [(HEADER, header[0])] if header else None)
-            for offset, (key, value, *header) in enumerate(records)
-        ]
-        frame = spark.createDataFrame(rows, COLUMNS)
-        return checked_changes(decode(frame, pipeline, functions), pipeline).orderBy("offset").collect()
+        return batch.checked(shipped(name, source=source), batch.records(*records, time=WRITTEN))
 
     return run
 
@@ -51,7 +39,9 @@ def state(payload: bytes = b"", source: bool = True) -> bytes:
 def test_a_state_record_has_its_place_and_its_source(read: Read) -> None:
     row = order().SerializeToString()
 
-    set_, deleted = read("orders-by-key", [(b"order-1", state(row)), (b"order-1", None, state())], "state-record")
+    set_, deleted = read(
+        "orders-by-key", [(b"order-1", state(row)), (b"order-1", None, {HEADER: state()})], "state-record"
+    )
 
     assert [(each.epoch, each.sequence, each.problem) for each in (set_, deleted)] == [(3, 9, None)] * 2
     assert (set_.after.order_id, bytes(set_.payload), set_.change.operation) == ("order-1", row, "OPERATION_UPDATE")
@@ -76,25 +66,31 @@ ROW = order().SerializeToString()
 MEMBERS = "the record's key is not keep.members.key, order_id: two rows could be one; say source.key if "
 
 
-@pytest.mark.parametrize(
-    ("name", "values", "record", "problem"),
-    [
-        ("orders-by-key", "protobuf", (None, ROW), "the record has no key, which tells the rows of a table apart"),
-        ("orders-by-key", "protobuf", (b"\xff", ROW), "the record's key is no UTF-8"),
-        ("orders-by-key", "protobuf", (b"order-1", b"\xff"), "not a statecast.orders.v1.Order: "),
-        ("orders-by-customer", "protobuf", (b"customer-1\0order-1", ROW), MEMBERS),
-        ("orders-by-key", "state-record", (b"order-1", None), f"the value is null, and no header {HEADER} says"),
-        ("orders-by-key", "state-record", (b"order-1", b"\xff"), "not a statecast.state.v1.StateRecord: "),
-        ("orders-by-key", "state-record", (b"order-1", state(b"\xff")), "payload: not a statecast.orders.v1.Order: "),
-        ("orders-by-key", "state-record", (b"order-1", state(ROW, source=False)), "the statecast.state.v1.StateR"),
-        ("orders-by-key", "json", (b"order-1", b"null"), "the value is no JSON object"),
-        ("orders-by-key", "json", (b"order-1", b'{"items": {}}'), "items is no JSON that fits it"),
-        ("orders-by-key", "json", (b"order-1", b'{"total_cents": "x"}'), "total_cents"),
+NO_ROWS: dict[tuple[str, str], list[tuple[tuple[bytes | None, bytes | None], str]]] = {
+    ("orders-by-key", "protobuf"): [
+        ((None, ROW), "the record has no key, which tells the rows of a table apart"),
+        ((b"\xff", ROW), "the record's key is no UTF-8"),
+        ((b"order-1", b"\xff"), "not a statecast.orders.v1.Order: "),
     ],
-)
-def test_what_is_no_row_of_a_table_is_told(
-    read: Read, name: str, values: str, record: tuple[bytes | None, ...], problem: str
-) -> None:
-    [line] = read(name, [record], values)
+    ("orders-by-customer", "protobuf"): [((b"customer-1\0order-1", ROW), MEMBERS)],
+    ("orders-by-key", "state-record"): [
+        ((b"order-1", None), f"the value is null, and no header {HEADER} says"),
+        ((b"order-1", b"\xff"), "not a statecast.state.v1.StateRecord: "),
+        ((b"order-1", state(b"\xff")), "payload: not a statecast.orders.v1.Order: "),
+        ((b"order-1", state(ROW, source=False)), "the statecast.state.v1.StateR"),
+    ],
+    ("orders-by-key", "json"): [
+        ((b"order-1", b"null"), "the value is no JSON object"),
+        ((b"order-1", b'{"items": {}}'), "items is no JSON that fits it"),
+        ((b"order-1", b'{"total_cents": "x"}'), "total_cents"),
+    ],
+}
+"""Records that are no rows, and how their reasons begin, by the name of a pipeline and the form of its values."""
 
-    assert line.problem.startswith(problem)
+
+@pytest.mark.parametrize(("name", "values"), NO_ROWS)
+def test_what_is_no_row_of_a_table_is_told(read: Read, name: str, values: str) -> None:
+    records = NO_ROWS[name, values]
+
+    for line, (_, problem) in zip(read(name, [record for record, _ in records], values), records, strict=True):
+        assert line.problem.startswith(problem)

@@ -2,27 +2,22 @@
 
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from pathlib import Path
 from random import Random
 from typing import Any, TypeAlias
-from uuid import uuid4
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from statecast.sales.v1.hourly_sales_pb2 import HourlySales
 from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.pipeline.pipeline import Pipeline
-from stream_processor.steps.dead_letters import REASON
-from stream_processor.steps.decode import decode
-from stream_processor.steps.flow import checked_changes, written_records
-from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import START
-from testkit.stream_processor.micro_batches import MicroBatches, pieces
+from testkit.stream_processor.micro_batches import BatchesOf, MicroBatches, few_but_rich, pieces
 from testkit.stream_processor.model import read_fenced
+from testkit.stream_processor.one_batch import OneBatch
 from testkit.stream_processor.process import wait_until
 from testkit.stream_processor.truncated_positions import (
     POSITIONS,
@@ -61,10 +56,6 @@ SHAPES: dict[str, dict[str, Any]] = {
     },
     "aggregate": {},
 }
-few_but_rich = settings(
-    max_examples=3,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
 
 
 def each_shape(in_ci: str) -> pytest.MarkDecorator:
@@ -84,11 +75,11 @@ def positions(shipped: Making) -> Making:
 
 
 @pytest.fixture
-def play(tmp_path: Path, spark: SparkSession, functions: Functions) -> Playing:
+def play(batches_of: BatchesOf) -> Playing:
     """Plays batches of events through a pipeline, from a checkpoint of its own."""
 
     def play(pipeline: Pipeline, *batches: Iterable[Event]) -> MicroBatches:
-        played = MicroBatches(tmp_path / uuid4().hex, pipeline, spark, functions)
+        played = batches_of(pipeline)
         go_on(played, *batches)
         return played
 
@@ -116,7 +107,7 @@ def test_what_came_before_a_truncation_goes_and_what_comes_after_it_stays(
     assert held(played.written, shape) == of_rows([position("q", "a", 5), position("s", "b", 7)], shape)
 
 
-@each_shape(in_ci="aggregate")
+@each_shape(in_ci="latest")
 def test_rows_from_before_a_truncation_that_are_read_after_it_stay_away(
     positions: Making, play: Playing, shape: str
 ) -> None:
@@ -126,7 +117,7 @@ def test_rows_from_before_a_truncation_that_are_read_after_it_stay_away(
     assert held(played.written, shape) == of_rows([position("q", "b")], shape)
 
 
-@each_shape(in_ci="aggregate")
+@each_shape(in_ci="members")
 def test_what_a_crash_left_on_the_topic_goes_though_the_replay_reads_the_truncation_first(
     positions: Making, play: Playing, shape: str
 ) -> None:
@@ -143,7 +134,7 @@ def test_a_row_that_a_snapshot_reads_after_a_truncation_comes_in(positions: Maki
     assert held(played.written, "latest") == of_rows([position("new", amount=2)], "latest")
 
 
-@each_shape(in_ci="aggregate")
+@each_shape(in_ci="latest")
 def test_a_truncation_that_comes_again_or_late_writes_nothing(positions: Making, play: Playing, shape: str) -> None:
     played = play(positions(shape), [created(8, "p")], [truncated(32)], [created(40, "q")])
     written = len(played.written)
@@ -234,9 +225,9 @@ def _sequences(records: Iterable[Record], key: str) -> list[int]:
 
 
 def test_a_state_of_another_number_of_partitions_is_refused(
-    spark: SparkSession, functions: Functions, records: Callable[..., DataFrame], positions: Making
+    spark: SparkSession, batch: OneBatch, positions: Making
 ) -> None:
-    written = written_records([records(*encoded([truncated(32)]))], positions("latest"), 2, 1, functions)
+    written = batch.lines(positions("latest"), *encoded([truncated(32)]))
     spark.conf.set("spark.sql.shuffle.partitions", 3)
     try:
         with pytest.raises(Py4JJavaError, match="as many shuffle partitions as its checkpoint has"):
@@ -245,33 +236,18 @@ def test_a_state_of_another_number_of_partitions_is_refused(
         spark.conf.set("spark.sql.shuffle.partitions", 2)
 
 
-def test_an_insert_only_table_is_not_truncated(
-    letters: Callable[..., list[Record]], records: Callable[..., DataFrame], positions: Making
-) -> None:
-    [letter] = letters(records(*encoded([truncated(32)])), positions("aggregate", insert_only=True))
+def test_an_insert_only_table_is_not_truncated_and_no_key_begins_with_a_nul(batch: OneBatch, positions: Making) -> None:
+    events = encoded([truncated(32), created(8, "\0p")])
 
-    assert letter.headers[REASON] == b"insert_only is true, but operation is OPERATION_TRUNCATE"
+    assert batch.problems(positions("aggregate", insert_only=True), *events) == [
+        "insert_only is true, but operation is OPERATION_TRUNCATE",
+        "after.position_id begins with a NUL, which no row's key may",
+    ]
 
 
-def test_a_route_passes_nothing_on_of_a_truncation(
-    functions: Functions, records: Callable[..., DataFrame], positions: Making
-) -> None:
+def test_a_route_passes_nothing_on_of_a_truncation(batch: OneBatch, positions: Making) -> None:
     source = {name: value for name, value in POSITIONS.items() if name != "key"}
     pipeline = positions("latest", keep="route", source=source)
-    changes = records(*encoded([truncated(32)]))
 
-    [line] = checked_changes(decode(changes, pipeline, functions), pipeline).collect()
-
-    assert line.problem is None
-    assert written_records([changes], pipeline, 2, 1, functions).collect() == []
-
-
-def test_a_row_whose_key_begins_with_a_nul_is_a_problem(
-    functions: Functions, records: Callable[..., DataFrame], positions: Making
-) -> None:
-    changes = records(*encoded([created(8, "\0p")]))
-    pipeline = positions("aggregate")
-
-    [line] = checked_changes(decode(changes, pipeline, functions), pipeline).collect()
-
-    assert line.problem == "after.position_id begins with a NUL, which no row's key may"
+    assert batch.problems(pipeline, *encoded([truncated(32)])) == [None]
+    assert batch.lines(pipeline, *encoded([truncated(32)])).collect() == []

@@ -3,23 +3,16 @@
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Any
-from uuid import uuid4
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from statecast.sales.v1.hourly_sales_pb2 import HourlySales
 from statecast.sales.v1.invoice_pb2 import InvoiceChange
 from stream_processor.pipeline.pipeline import Pipeline
-from stream_processor.steps.decode import decode
-from stream_processor.steps.flow import checked_changes
-from stream_processor.steps.functions import Functions
 from stream_processor.steps.windows import CLOCK
 from testkit.stream_processor.changes import INVOICE_ROWS, START, invoice, invoice_change
 from testkit.stream_processor.invoice_windows import (
@@ -30,8 +23,9 @@ from testkit.stream_processor.invoice_windows import (
     invoice_history,
     kept,
 )
-from testkit.stream_processor.micro_batches import MicroBatches, pieces
+from testkit.stream_processor.micro_batches import BatchesOf, MicroBatches, few_but_rich, pieces
 from testkit.stream_processor.model import read_fenced
+from testkit.stream_processor.one_batch import OneBatch
 from testkit.topics import Record
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -71,14 +65,14 @@ def shipped(shipped: Callable[..., Pipeline]) -> Callable[..., Pipeline]:
 
 
 @pytest.fixture
-def play(shipped: Callable[..., Pipeline], tmp_path: Path, spark: SparkSession, functions: Functions) -> Playing:
+def play(shipped: Callable[..., Pipeline], batches_of: BatchesOf) -> Playing:
     """Plays batches of changes through hourly-sales-by-store with these windows, from a checkpoint of its own."""
 
     def play(
         window: dict[str, str], *batches: Iterable[InvoiceChange], crash_at: int | None = None, **replaced: Any
     ) -> MicroBatches:
         pipeline = shipped("hourly-sales-by-store", window=window, **replaced)
-        played = MicroBatches(tmp_path / uuid4().hex, pipeline, spark, functions)
+        played = batches_of(pipeline)
         for each in batches:
             played.add(change.SerializeToString() for change in each)
         if crash_at is not None:
@@ -145,14 +139,13 @@ def moving(count: int) -> list[list[InvoiceChange]]:
 
 
 def test_a_wrong_commit_time_ends_no_window_before_its_record_was_written(
-    shipped: Callable[..., Pipeline], records: Callable[..., DataFrame], functions: Functions
+    shipped: Callable[..., Pipeline], batch: OneBatch
 ) -> None:
     pipeline = shipped("hourly-sales-by-store", window=ENDING)
     changes = [sold(1, at(0), at(0)), sold(2, at(0), at(24 * 365 * 100)), sold(3, at(0), at(0))]
     changes[2].source.ClearField("commit_time")
-    read = records(*[each.SerializeToString() for each in changes]).withColumn("timestamp", F.lit(at(1)))
 
-    checked = checked_changes(decode(read, pipeline, functions), pipeline).orderBy("offset").collect()
+    checked = batch.checked(pipeline, batch.records(*changes, time=at(1)))
 
     assert [line[CLOCK] and line[CLOCK].timestamp() for line in checked] == [
         at(0).timestamp(),
@@ -161,25 +154,16 @@ def test_a_wrong_commit_time_ends_no_window_before_its_record_was_written(
     ]
 
 
-@pytest.mark.parametrize(
-    ("created", "hop"),
-    [("9999-12-31T23:30:00", "1h"), ("9999-12-31T22:59:00", "30m"), ("0001-01-01T00:10:00", "30m")],
-)
 def test_a_window_beyond_the_years_of_a_key_is_a_dead_letter_with_the_reason(
-    shipped: Callable[..., Pipeline], records: Callable[..., DataFrame], functions: Functions, created: str, hop: str
+    shipped: Callable[..., Pipeline], batch: OneBatch
 ) -> None:
-    window = {"time": "created_at", "size": "1h", "hop": hop}
-    pipeline = shipped("hourly-sales-by-store", window=window)
-    change = sold(1, datetime.fromisoformat(created), at(0))
+    def problems(hop: str, *times: str) -> list[str | None]:
+        pipeline = shipped("hourly-sales-by-store", window={"time": "created_at", "size": "1h", "hop": hop})
+        return batch.problems(pipeline, *[sold(1, datetime.fromisoformat(time), at(0)) for time in times])
 
-    checked = checked_changes(decode(records(change.SerializeToString()), pipeline, functions), pipeline)
-    [line] = checked.select("problem").collect()
-
-    reason = "begins before the year 1 or ends after 9999, and a key has no text for it"
-    if hop == "30m" and created.startswith("9999"):
-        assert line.problem is None
-    else:
-        assert line.problem == f"after.created_at is in a window that {reason}"
+    beyond = "after.created_at is in a window that begins before the year 1 or ends after 9999, and a key has no text"
+    assert problems("1h", "9999-12-31T23:30:00") == [f"{beyond} for it"]
+    assert problems("30m", "9999-12-31T22:59:00", "0001-01-01T00:10:00") == [None, f"{beyond} for it"]
 
 
 SUMS = {"invoices": "count(*)", "amount_cents": "sum(total_amount_cents)", "average_cents": "avg(total_amount_cents)"}
@@ -203,10 +187,6 @@ def _ordered(records: Iterable[Record]) -> list[tuple[bytes, bytes]]:
     return sorted((record.key, record.value or b"") for record in records)
 
 
-few_but_rich = settings(
-    max_examples=3,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
 TUMBLING = pytest.param(HOURLY, SIZE, id="tumbling", marks=pytest.mark.long)
 HOPPING = pytest.param(EACH_QUARTER, QUARTER, id="hopping")
 

@@ -4,11 +4,13 @@ import base64
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
+from google.protobuf.message import Message
+from hypothesis import HealthCheck, settings
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
@@ -25,6 +27,10 @@ KAFKA_COLUMNS = (
 )
 EPOCH = 1_000
 T = TypeVar("T")
+few_but_rich = settings(
+    max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+"""For histories that go through a query, which takes seconds: chance gives others in each run."""
 
 
 class MicroBatches:
@@ -48,9 +54,10 @@ class MicroBatches:
         self.outcomes: Counter[str] = Counter()
         self._observations: dict[str, Counter[str]] = defaultdict(Counter)
 
-    def add(self, values: Iterable[bytes]) -> None:
+    def add(self, values: Iterable[bytes | Message]) -> None:
         """Adds a micro-batch to those that `run` takes up."""
-        self.add_records(Record(0, 0, b"", value, {}) for value in values)
+        encoded = (each.SerializeToString() if isinstance(each, Message) else each for each in values)
+        self.add_records(Record(0, 0, b"", value, {}) for value in encoded)
 
     def add_records(self, records: Iterable[Record]) -> None:
         """Adds records with keys, headers and null values. Offsets count from 0, independent of the records."""
@@ -128,6 +135,10 @@ class MicroBatches:
         """
         files = self._checkpoint.glob(f"state/{operator}/*/{batch + 1}*.changelog")
         return sum(file.stat().st_size for file in files)
+
+
+BatchesOf: TypeAlias = Callable[[Pipeline], MicroBatches]
+"""Makes the micro-batches of a pipeline, from a checkpoint of their own."""
 
 
 def _line(record: Record, topic: str, partition: int, offset: int) -> dict[str, Any]:

@@ -18,3 +18,16 @@ def write_prefixed(file: Path, content: Mapping[str, Any], prefix: str) -> Path:
         section["topic"] = prefix + section["topic"]
     file.write_text(yaml.safe_dump(written))
     return file
+
+
+def latest_orders(prefix: str, checkpoint: str = "5s", **more: object) -> dict[str, object]:
+    """Returns the content of a file that keeps the newest row of each order, with its topics after a prefix."""
+    return {
+        "name": "latest",
+        "source": {"topic": f"{prefix}orders", "message": "statecast.orders.v1.OrderChange"},
+        "group_by": "order_id",
+        "keep": "latest",
+        "sink": {"topic": f"{prefix}orders-by-key"},
+        "trigger": {"mode": "realtime", "checkpoint": checkpoint},
+        **more,
+    }
