@@ -1,6 +1,6 @@
 """The state of running queries, and the metrics that come from Spark's progress."""
 
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any, cast
 from unittest.mock import MagicMock
 
@@ -132,31 +132,27 @@ def test_a_batch_is_counted(watched: Callable[..., WatchedQuery], metrics: Metri
     assert value(metrics, "checkpoint_seconds") == pytest.approx(0.25)
 
 
-def test_a_truncation_is_told_and_its_rows_are_counted(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
-    truncated = {"observedMetrics": {STATE: {"truncated": 32, "rows_left": 7}}}
-    none = {"observedMetrics": {STATE: {"truncated": None, "rows_left": 0}}}
-    query = FakeQuery([progress_of(0) | truncated])
+def look(watched: Callable[..., WatchedQuery], *observed: dict[str, object]) -> list[MutableMapping[str, Any]]:
+    """Looks at a query after each of its batches, with what it has observed; returns what is logged."""
+    query = FakeQuery([])
     watched_query = watched(query, FakeTasks(4))
-
     with capture_logs() as events:
+        for batch, metrics in enumerate(observed):
+            query.recentProgress = [progress_of(batch) | {"observedMetrics": metrics}]
+            watched_query.look()
         watched_query.look()
-        query.recentProgress = [progress_of(1) | none]
-        watched_query.look()
+    return events
+
+
+def test_a_truncation_is_told_and_its_rows_are_counted(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
+    events = look(watched, {STATE: {"truncated": 32, "rows_left": 7}}, {STATE: {"truncated": None, "rows_left": 0}})
 
     assert value(metrics, "truncated_rows_total") == 7
     assert [each["event"] for each in events].count("the source's table was truncated") == 1
 
 
 def test_results_that_are_withheld_are_told_with_a_key(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
-    withheld = {"observedMetrics": {WITHHELD: {"results": 2, "key": "a"}}}
-    none = {"observedMetrics": {WITHHELD: {"results": 0, "key": None}}}
-    query = FakeQuery([progress_of(0) | withheld])
-    watched_query = watched(query, FakeTasks(4))
-
-    with capture_logs() as events:
-        watched_query.look()
-        query.recentProgress = [progress_of(1) | none]
-        watched_query.look()
+    events = look(watched, {WITHHELD: {"results": 2, "key": "a"}}, {WITHHELD: {"results": 0, "key": None}})
 
     labels = {"pipeline": "orders-by-key"}
     assert metrics.registry.get_sample_value("stream_processor_withheld_results_total", labels) == 2
@@ -167,14 +163,7 @@ def test_results_that_are_withheld_are_told_with_a_key(watched: Callable[..., Wa
 def test_windows_that_have_ended_and_changes_that_came_late_for_them_are_counted(
     watched: Callable[..., WatchedQuery], metrics: Metrics
 ) -> None:
-    seen = {"observedMetrics": {WINDOWS: {"ended": 3, "late": 2}}}
-    none = {"observedMetrics": {WINDOWS: {"ended": 0, "late": None}}}
-    query = FakeQuery([progress_of(0) | seen])
-    watched_query = watched(query, FakeTasks(4))
-
-    watched_query.look()
-    query.recentProgress = [progress_of(1) | none]
-    watched_query.look()
+    look(watched, {WINDOWS: {"ended": 3, "late": 2}}, {WINDOWS: {"ended": 0, "late": None}})
 
     assert (value(metrics, "ended_windows_total"), value(metrics, "late_window_changes_total")) == (3, 2)
 
@@ -183,12 +172,7 @@ def test_outcomes_are_counted_and_a_log_that_runs_backwards_is_told_once_a_look(
     watched: Callable[..., WatchedQuery], metrics: Metrics
 ) -> None:
     behind = {"applied": 4, "superseded_newer": 1, "truncated": None}
-    seen = {"observedMetrics": {"read0": {"set_aside": 3, "passed_over": 2}, STATE: behind}}
-    watched_query = watched(FakeQuery([progress_of(0) | seen]), FakeTasks(4))
-
-    with capture_logs() as events:
-        watched_query.look()
-        watched_query.look()
+    events = look(watched, {"read0": {"set_aside": 3, "passed_over": 2}, STATE: behind})
 
     def records(outcome: str) -> float | None:
         labels = {"pipeline": "orders-by-key", "outcome": outcome}
@@ -196,8 +180,8 @@ def test_outcomes_are_counted_and_a_log_that_runs_backwards_is_told_once_a_look(
 
     counts = [records(each) for each in ("applied", "superseded_newer", "set_aside", "passed_over", "duplicate")]
     assert counts == [4, 1, 3, 2, 0]
-    [told] = [each for each in events if "source.epoch" in each["event"]]
-    assert (told["pipeline"], told["records"]) == ("orders-by-key", 1)
+    [line] = [each for each in events if "source.epoch" in each["event"]]
+    assert (line["pipeline"], line["records"]) == ("orders-by-key", 1)
 
 
 def test_it_knows_where_a_replay_would_begin(watched: Callable[..., WatchedQuery]) -> None:
