@@ -122,12 +122,12 @@ def test_a_pipeline_stands_still_alone_when_its_topic_grows_or_is_made_anew(
         assert f'stream_processor_query_up{{query="{name}-latest"}} {value}' in metrics
     assert processor.stop() == 0
 
-    told = processor.log.count(GROWN)
+    count = processor.log.count(GROWN)
     processor.start()
     processor.wait_ready()
     scene.write("kept", "newer", 2)
     wait_for(lambda: scene.rows("kept")["s2"] == "newer")
-    assert processor.log.count(GROWN) == told + 1
+    assert processor.log.count(GROWN) == count + 1
     assert "growing-latest.yaml is refused: " in processor.get("/readyz")[1]
     assert processor.metric("stream_processor_refused_files") == 2
     assert processor.stop() == 0

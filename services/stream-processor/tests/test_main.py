@@ -91,8 +91,8 @@ def test_checking_tells_of_a_table_on_a_topic_that_its_domain_does_not_compact(
 
     assert main(["check", str(tmp_path)]) == status
 
-    told = "source.topic: sales is read as a table and is not compacted" in capsys.readouterr().err
-    assert told == (status == 2)
+    is_refused = "source.topic: sales is read as a table and is not compacted" in capsys.readouterr().err
+    assert is_refused == (status == 2)
 
 
 def test_a_wrong_setting_is_one_line_and_status_2(

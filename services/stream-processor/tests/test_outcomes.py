@@ -96,19 +96,19 @@ def test_a_snapshot_that_comes_to_rows_from_before_is_told_once(
     def counted(outcome: str) -> float:
         return processor.metric("stream_processor_records_total", pipeline=name, outcome=outcome)
 
-    def told() -> float:
+    def read_again() -> float:
         return processor.metric("stream_processor_snapshot_rows_total", pipeline=name)
 
     processor.start()
     processor.wait_ready()
     send(read_by_snapshot(8, "700"), created(16, "701"), created(24, "702"))
     wait_until(lambda: counted("applied") == 3, processor.log_tail)
-    assert told() == 0
+    assert read_again() == 0
     assert processor.stop() == 0
     processor.start()
     processor.wait_ready()
     send(read_by_snapshot(800, "701"))
-    wait_until(lambda: told() == 1, processor.log_tail)
+    wait_until(lambda: read_again() == 1, processor.log_tail)
 
     assert processor.log.count("a snapshot reads rows") == 1
     assert processor.stop() == 0

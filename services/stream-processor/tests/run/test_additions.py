@@ -173,9 +173,9 @@ def test_a_wrong_file_is_told_once_and_counted_until_it_is_right(
     run: Run, replaced: dict[str, object], named: str
 ) -> None:
     run.copy("orders-by-item", **replaced)
-    [told] = run.look()
+    [refusal] = run.look()
 
-    assert named in told
+    assert named in refusal
     assert run.look() == []
     assert (run.running, run.refused) == (BEFORE, 1)
 
@@ -200,9 +200,9 @@ def test_a_pipeline_waits_for_its_topics(run: Run) -> None:
 def test_a_pipeline_waits_for_its_task_slots(run: Run) -> None:
     run.slots = 7
     run.copy("orders-by-item")
-    [told] = run.look()
+    [refusal] = run.look()
 
-    assert "there are 7 task slots and 8 are needed: add workers to a cluster, else start the process anew" in told
+    assert "there are 7 task slots and 8 are needed: add workers to a cluster, else start the process anew" in refusal
     assert (run.running, run.refused) == (BEFORE, 1)
 
     run.slots = 8

@@ -26,8 +26,8 @@ def checkpoints(tmp_path: Path) -> Checkpoints:
 
 def read(rows: int, first: int, last: int, change: int | None = None) -> dict[str, object]:
     """Returns a progress with so many rows that snapshots have read at these places."""
-    told = {"snapshot_rows": rows, "snapshot_first": first, "snapshot_last": last, "change_first": change}
-    return {"observedMetrics": {"read0": told}}
+    observed = {"snapshot_rows": rows, "snapshot_first": first, "snapshot_last": last, "change_first": change}
+    return {"observedMetrics": {"read0": observed}}
 
 
 NOTHING: dict[str, object] = {"observedMetrics": {"read0": {"snapshot_rows": 0}}}

@@ -107,12 +107,12 @@ def read(records: Sequence[Record]) -> Rows:
 
 def versions(records: Sequence[Record]) -> dict[str, list[tuple[int, bytes | None]]]:
     """By key, the sequence and the value of each record."""
-    told: dict[str, list[tuple[int, bytes | None]]] = defaultdict(list)
+    written: dict[str, list[tuple[int, bytes | None]]] = defaultdict(list)
     for each in records:
         state = StateRecord.FromString(each.value or each.headers["statecast-state-record"])
         assert state.epoch == EPOCH
-        told[each.key.decode()].append((state.sequence, each.value))
-    return told
+        written[each.key.decode()].append((state.sequence, each.value))
+    return written
 
 
 @pytest.mark.parametrize("kind", ["inner", "left", "outer"])
@@ -131,10 +131,10 @@ def test_the_join_ends_as_that_of_the_newest_rows(
     played.run()
 
     assert read(played.written) == joined(changes, again if by_offset else changes, kind)
-    for key, told in versions(played.written).items():
-        once = sorted(set(told))
+    for key, records in versions(played.written).items():
+        once = sorted(set(records))
         assert len({sequence for sequence, _ in once}) == len(once), f"two records of {key} have one place"
-        assert len(told) <= BATCHES + 1, f"{key} is told more than once in a batch"
+        assert len(records) <= BATCHES + 1, f"{key} is told more than once in a batch"
 
 
 def test_a_change_of_either_side_writes_the_row_anew_and_a_late_one_nothing(
@@ -153,14 +153,14 @@ def test_a_change_of_either_side_writes_the_row_anew_and_a_late_one_nothing(
     for batch in batches:
         played.add_tables(map(record, batch))
     played.run()
-    told = [each.value and StateRecord.FromString(each.value) for each in played.written]
+    states = [each.value and StateRecord.FromString(each.value) for each in played.written]
 
-    assert [each and StoreWithSales.FromString(each.payload) for each in told] == [
+    assert [each and StoreWithSales.FromString(each.payload) for each in states] == [
         StoreWithSales(store=first, sales=sales("s", 20)),
         StoreWithSales(store=renamed, sales=sales("s", 20)),
         None,
     ]
-    assert [each.source.table for each in told if each] == [SALES, STORES]
+    assert [each.source.table for each in states if each] == [SALES, STORES]
 
 
 def test_a_key_that_was_forgotten_stands_behind_its_deletion(
