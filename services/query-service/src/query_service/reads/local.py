@@ -101,7 +101,7 @@ class LocalReads(Reads):
 
         async def look_up(part: Part, wait_s: float) -> Pieces:
             try:
-                return await self._look_up(request, part, wait_s, deadline)
+                return await self.look_up(request, part, wait_s, deadline)
             except LookupFailedError as failure:
                 if len(parts) == 1:
                     raise
@@ -112,8 +112,8 @@ class LocalReads(Reads):
         pieces.take(await batch.look(parts, look_up, batch.wait_s_of(request), lambda: deadline - self.monotonic()))
         return pieces.encoded()
 
-    async def _look_up(self, request: api.BatchGetStatesRequest, part: Part, wait_s: float, deadline: float) -> Pieces:
-        """Returns the news of a part, waiting for the first change of a key or range."""
+    async def look_up(self, request: api.BatchGetStatesRequest, part: Part, wait_s: float, deadline: float) -> Pieces:
+        """Returns the news of a part, waiting for the first change of a key or range. Raises as `read` does."""
         replica = self.view.replica(request.store, part.partition)
         if request.HasField("bounds"):
             await wait_until_met(replica, request.bounds, deadline, self.monotonic)

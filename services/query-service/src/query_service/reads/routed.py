@@ -1,7 +1,7 @@
 """Reads that lie anywhere: what lies here is answered at once, and the rest by whichever replica answers."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -136,8 +136,12 @@ class RoutedReads(Reads):
         if not wait_s or pieces.news:
             return await self._joined(request, parts, self._holders(request, parts, deadline), pieces, deadline)
 
-        def look_up(part: Part, wait_s: float) -> Coroutine[None, None, Pieces]:
-            return self._part_alone(request, part, wait_s, deadline)
+        async def look_up(part: Part, wait_s: float) -> Pieces:
+            own = self.dispatch.preference.own((request.store, part.partition))
+            if own is not None and _is_ready(own, request):
+                with suppress(NotServedError):  # it was closed, or has begun anew
+                    return await self.local.look_up(request, part, wait_s, deadline)
+            return await self._part_alone(request, part, wait_s, deadline)
 
         pieces.take(await batch.look(parts, look_up, wait_s, lambda: deadline - self.dispatch.monotonic()))
         return self._counted(request, pieces)
