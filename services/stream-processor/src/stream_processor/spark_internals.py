@@ -30,6 +30,9 @@ JVM_REFUSALS = (Py4JJavaError, PySparkException)
 JVM_ERRORS = (*JVM_LOST, PySparkException)
 """Errors that a call raises when the JVM has ended or refuses."""
 
+Java = Any
+"""An object of the JVM, where Python knows no types."""
+
 _LOOK_UPS: dict[Any, Callable[[Any, str], Any]] = {kind: kind.__getattr__ for kind in (JVMView, JavaPackage, JavaClass)}
 """py4j's ways from a name to what the JVM has by it."""
 _LASTING = (JavaPackage, JavaClass, JavaMember)
@@ -51,7 +54,7 @@ def jvm_reason(error: BaseException) -> str:
 def java_column(
     spark: SparkSession,
     function: str,
-    configuration: Sequence[DataType | str | int | dict[str, str]],
+    configuration: Sequence[DataType | Java | str | int | dict[str, str]],
     columns: Sequence[Column],
 ) -> Column:
     """A column function of ColumnFunctions.java, made with `configuration` and applied to `columns`."""
@@ -60,7 +63,12 @@ def java_column(
     return Column(java.apply(_jvm(spark).PythonUtils.toSeq([cast(Any, column)._jc for column in columns])))
 
 
-def _java(spark: SparkSession, value: DataType | str | int | dict[str, str]) -> Any:
+def descriptor_set(spark: SparkSession, serialized: bytes) -> Java:
+    """Returns the DescriptorSet.java of a serialized google.protobuf.FileDescriptorSet."""
+    return _jvm(spark).io.statecast.spark.DescriptorSet(serialized)
+
+
+def _java(spark: SparkSession, value: DataType | Java | str | int | dict[str, str]) -> Any:
     if isinstance(value, DataType):
         return cast(Any, spark)._jsparkSession.parseDataType(value.json())
     return MapConverter().convert(value, _jvm(spark)._gateway_client) if isinstance(value, dict) else value

@@ -1,6 +1,5 @@
 """Makes the streaming query of a plan, in a session of its own: so each has its own number of shuffle partitions."""
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -32,7 +31,6 @@ NO_KAFKA = {"bootstrap.servers": "none:9092"}
 """Spark wants an address for a plan, too."""
 Prepared = tuple[QueryPlan, DataStreamWriter]
 """A query that Spark has checked, and the writer that starts it."""
-_DESCRIPTORS = re.compile(r"0x[0-9A-F]{64,}")
 
 
 def prepare(
@@ -62,7 +60,7 @@ def start(plan: QueryPlan, prepared: DataStreamWriter) -> StreamingQuery:
 def physical_plan(pipeline: Pipeline, spark: SparkSession, contract: Contract) -> str:
     """How Spark would run a pipeline, without Kafka: nothing is read. Raises PipelineFileError as `prepare` does."""
     [planned] = plan_queries([pipeline], dict.fromkeys(topics_of([pipeline]), EXPLAINED_PARTITIONS))
-    return _DESCRIPTORS.sub("descriptors", plan_text(_written(planned, spark, contract, NO_KAFKA)))
+    return plan_text(_written(planned, spark, contract, NO_KAFKA))
 
 
 def _written(plan: QueryPlan, spark: SparkSession, contract: Contract, kafka: Mapping[str, str]) -> DataFrame:

@@ -15,7 +15,7 @@ from pyspark.sql import types as T  # noqa: N812  the name that every Spark prog
 from stream_processor.errors import ContractError
 from stream_processor.pipeline.decimals import decimal_of
 from stream_processor.pipeline.fields import TIMESTAMP, Contract
-from stream_processor.spark_internals import java_column
+from stream_processor.spark_internals import Java, descriptor_set, java_column
 from stream_processor.steps.json_texts import DECLARED
 
 _UINT64 = T.DecimalType(20, 0)
@@ -54,26 +54,23 @@ class Functions:
         self._spark = spark
         self._contract = contract
         self._kafka = dict(kafka or {})
-        self._descriptors = F.lit(bytearray(contract.descriptor_set))
+        self._descriptors = descriptor_set(spark, contract.descriptor_set)
 
     def decode_change(self, value: Column, message: str) -> Column:
         """struct(row, payload, problem) of a change's bytes; null for null. `payload` is the row as received.
 
         No value raises.
         """
-        columns = [value, F.lit(message), self._descriptors]
-        return java_column(self._spark, "decodeChange", [self._decoded(message)], columns)
+        return java_column(self._spark, "decodeChange", self._decoding(message), [value])
 
     def decode_row(self, value: Column, message: str) -> Column:
         """struct(row, payload, problem) of a message's bytes, which are the payload; null for null. No value raises."""
-        columns = [value, F.lit(message), self._descriptors]
-        return java_column(self._spark, "decodeRow", [self._decoded(message)], columns)
+        return java_column(self._spark, "decodeRow", self._decoding(message), [value])
 
     def row_from_texts(self, texts: Column, declared: Column, message: str) -> Column:
         """struct(row, payload, problem) of a table's row from Debezium (RowFromTexts.java); null for null texts."""
         known = F.coalesce(declared, F.array().cast(DECLARED))
-        columns = [texts, known, F.lit(message), self._descriptors]
-        return java_column(self._spark, "rowFromTexts", [self._decoded(message)], columns)
+        return java_column(self._spark, "rowFromTexts", self._decoding(message), [texts, known])
 
     def collect_set(self, removed: Column, added: Column, of_type: T.DataType, limit: int, max_bytes: int) -> Column:
         """An aggregate, struct(values, truncated): what was added and not removed, each once, sorted (CollectSet.java).
@@ -84,7 +81,7 @@ class Functions:
 
     def encode(self, row: Column, message: str) -> Column:
         """The bytes of a row that has the message's fields in their order; null for a null row."""
-        return java_column(self._spark, "encode", [], [row, F.lit(message), self._descriptors])
+        return java_column(self._spark, "encode", [self._descriptors, message], [row])
 
     def kafka_partition(self, key: Column, partitions: int) -> Column:
         """The partition that Kafka's own producer gives to this key: toPositive(murmur2(key)) % partitions."""
@@ -96,11 +93,12 @@ class Functions:
         The topic is followed as a table in the JVM of each executor; the first lookup waits until it was read.
         """
         row = row_type(self._contract.message(message))
-        return java_column(self._spark, "lookup", [row, self._kafka, topic, message], [key, self._descriptors])
+        return java_column(self._spark, "lookup", [row, self._kafka, topic, self._descriptors, message], [key])
 
-    def _decoded(self, message: str) -> T.StructType:
+    def _decoding(self, message: str) -> list[T.DataType | Java | str]:
         row = row_type(self._contract.message(message))
-        return T.StructType().add("row", row).add("payload", T.BinaryType()).add("problem", T.StringType())
+        decoded = T.StructType().add("row", row).add("payload", T.BinaryType()).add("problem", T.StringType())
+        return [decoded, self._descriptors, message]
 
 
 def row_type(message: Descriptor, within: tuple[str, ...] = ()) -> T.StructType:

@@ -54,18 +54,18 @@ public final class ColumnFunctions {
    * <p>Declared as not deterministic: otherwise the optimizer copies it into each later use, and a record is decoded as
    * often as its row is looked at.
    */
-  public static ColumnFunctions decodeChange(DataType result) {
-    return new ColumnFunctions(new DecodeChange(), result, false);
+  public static ColumnFunctions decodeChange(DataType result, DescriptorSet descriptors, String message) {
+    return new ColumnFunctions(new DecodeChange(descriptors.type(message)), result, false);
   }
 
   /** {@link DecodeRow}, whose result is struct(row, payload, problem); not deterministic, as {@link #decodeChange}. */
-  public static ColumnFunctions decodeRow(DataType result) {
-    return new ColumnFunctions(new DecodeRow(), result, false);
+  public static ColumnFunctions decodeRow(DataType result, DescriptorSet descriptors, String message) {
+    return new ColumnFunctions(new DecodeRow(descriptors.type(message)), result, false);
   }
 
   /** {@link RowFromTexts}, whose result is struct(row, payload, problem); not deterministic, as {@link #decodeChange}. */
-  public static ColumnFunctions rowFromTexts(DataType result) {
-    return new ColumnFunctions(new RowFromTexts(), result, false);
+  public static ColumnFunctions rowFromTexts(DataType result, DescriptorSet descriptors, String message) {
+    return new ColumnFunctions(new RowFromTexts(descriptors.type(message)), result, false);
   }
 
   /** {@link CollectSet}, of texts or 64-bit integers. */
@@ -74,8 +74,8 @@ public final class ColumnFunctions {
   }
 
   /** {@link Encode}. */
-  public static ColumnFunctions encode() {
-    return new ColumnFunctions(new Encode(), DataTypes.BinaryType, true);
+  public static ColumnFunctions encode(DescriptorSet descriptors, String message) {
+    return new ColumnFunctions(new Encode(descriptors.type(message)), DataTypes.BinaryType, true);
   }
 
   /** {@link KafkaPartition}. */
@@ -84,7 +84,10 @@ public final class ColumnFunctions {
   }
 
   /** {@link Lookup}; `kafka` are the clients' properties; not deterministic, since a table changes. */
-  public static ColumnFunctions lookup(DataType row, Map<String, String> kafka, String topic, String message) {
-    return new ColumnFunctions(new Lookup(new HashMap<>(kafka), topic, message), row, false);
+  public static ColumnFunctions lookup(
+      DataType row, Map<String, String> kafka, String topic, DescriptorSet descriptors, String message) {
+    MessageType record = descriptors.type(TableRows.STATE_RECORD);
+    Lookup lookup = new Lookup(new HashMap<>(kafka), topic, record, descriptors.type(message));
+    return new ColumnFunctions(lookup, row, false);
   }
 }

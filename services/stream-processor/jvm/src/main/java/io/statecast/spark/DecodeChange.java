@@ -8,11 +8,9 @@ import java.io.IOException;
 import java.io.Serializable;
 import java.util.Arrays;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * `decode_change(bytes, message, descriptors) → struct(row, payload, problem)`: `row` or `problem` is null. Null
- * bytes give null.
+ * `decode_change(bytes) → struct(row, payload, problem)`: `row` or `problem` is null. Null bytes give null.
  *
  * <p>Like spark-protobuf's from_protobuf, but a value that cannot be decoded gives its reason in place of an exception, so
  * that it can go to the dead-letter topic while the flow goes on. `payload` is the change's row `after` as it was received,
@@ -21,15 +19,19 @@ import org.apache.spark.unsafe.types.UTF8String;
 public final class DecodeChange implements Serializable {
   private static final long serialVersionUID = 1L;
 
-  private final MessageType type = new MessageType();
+  private final MessageType type;
+
+  DecodeChange(MessageType type) {
+    this.type = type;
+  }
 
   /** Called by Spark's generated code. */
-  public InternalRow call(byte[] value, UTF8String message, byte[] descriptors) {
-    Descriptor change = type.resolve(message, descriptors);
+  public InternalRow call(byte[] value) {
+    Descriptor change = type.descriptor();
     try {
       return Decoded.row(MessageReader.of(change).read(value), after(change, value));
     } catch (IOException | UndecodableException e) {
-      return Decoded.problem("not a %s: %s".formatted(message, e.getMessage()));
+      return Decoded.problem("not a %s: %s".formatted(type, e.getMessage()));
     }
   }
 

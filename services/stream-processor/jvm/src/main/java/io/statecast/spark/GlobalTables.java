@@ -15,11 +15,11 @@ public final class GlobalTables {
 
   private GlobalTables() {}
 
-  /** The table of `message`s on a topic; it is followed from the first call on. */
-  static TableFollower of(Map<String, String> kafka, String topic, String message, byte[] descriptors) {
+  /** The table of rows in StateRecords on a topic; it is followed from the first call on. */
+  static TableFollower of(Map<String, String> kafka, String topic, MessageType record, MessageType row) {
     return FOLLOWED.compute(
-        new Name(kafka, topic, message),
-        (name, known) -> known == null || known.ended() ? follow(name, new TableRows(message, descriptors)) : known);
+        new Name(kafka, topic, row.toString()),
+        (name, known) -> known == null || known.ended() ? follow(name, new TableRows(record, row)) : known);
   }
 
   /** How old the answers of each table may be, in milliseconds, by topic. */

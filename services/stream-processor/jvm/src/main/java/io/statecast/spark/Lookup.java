@@ -5,30 +5,32 @@ import java.util.HashMap;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** `lookup(key, descriptors) → row`: what a {@link GlobalTables global table} holds under a key; null when nothing. */
+/** `lookup(key) → row`: what a {@link GlobalTables global table} holds under a key; null when nothing. */
 public final class Lookup implements Serializable {
   private static final long serialVersionUID = 1L;
 
   private final HashMap<String, String> kafka;
   private final String topic;
-  private final String message;
+  private final MessageType record;
+  private final MessageType row;
   private transient volatile TableFollower table;
 
-  Lookup(HashMap<String, String> kafka, String topic, String message) {
+  Lookup(HashMap<String, String> kafka, String topic, MessageType record, MessageType row) {
     this.kafka = kafka;
     this.topic = topic;
-    this.message = message;
+    this.record = record;
+    this.row = row;
   }
 
   /** Called by Spark's generated code. */
-  public InternalRow call(UTF8String key, byte[] descriptors) throws InterruptedException {
-    return followed(descriptors).get(key.toString());
+  public InternalRow call(UTF8String key) throws InterruptedException {
+    return followed().get(key.toString());
   }
 
-  private TableFollower followed(byte[] descriptors) {
+  private TableFollower followed() {
     TableFollower known = table;
     if (known == null || known.ended()) {
-      known = GlobalTables.of(kafka, topic, message, descriptors);
+      known = GlobalTables.of(kafka, topic, record, row);
       table = known;
     }
     return known;

@@ -1,29 +1,65 @@
 package io.statecast.spark;
 
+import com.google.protobuf.DescriptorProtos.FileDescriptorSet;
 import com.google.protobuf.Descriptors.Descriptor;
+import com.google.protobuf.Descriptors.FileDescriptor;
 import java.io.Serializable;
-import org.apache.spark.unsafe.types.UTF8String;
+import java.nio.ByteBuffer;
+import java.util.LinkedHashSet;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * The message that a function was last called with, so that a row costs two pointer comparisons and no look-up.
+ * The type of a message as a function takes it to the executors: with the file that declares it and those that this imports.
  *
- * <p>Spark hands the same literal objects to every row of a task. Calls from several threads are safe: the last answer is
- * one immutable object.
+ * <p>A JVM has one object of each type, however many tasks bring it, so that readers and writers of messages find each other
+ * by it.
  */
 final class MessageType implements Serializable {
   private static final long serialVersionUID = 1L;
+  private static final Map<Key, MessageType> KNOWN = new ConcurrentHashMap<>();
 
-  private transient volatile Resolved last;
+  private final String name;
+  private final byte[] files;
+  private final transient Descriptor descriptor;
 
-  /** The descriptor of `message`; see {@link DescriptorCache#find}. */
-  Descriptor resolve(UTF8String message, byte[] descriptors) {
-    Resolved known = last;
-    if (known == null || known.descriptors != descriptors || !known.message.equals(message)) {
-      known = new Resolved(message, descriptors, DescriptorCache.find(descriptors, message.toString()));
-      last = known;
-    }
-    return known.type;
+  private record Key(String name, ByteBuffer files) {}
+
+  private MessageType(byte[] files, Descriptor descriptor) {
+    this.name = descriptor.getFullName();
+    this.files = files;
+    this.descriptor = descriptor;
   }
 
-  private record Resolved(UTF8String message, byte[] descriptors, Descriptor type) {}
+  /** The type that this describes. */
+  static MessageType of(Descriptor descriptor) {
+    Set<FileDescriptor> needed = new LinkedHashSet<>();
+    addWithImports(descriptor.getFile(), needed);
+    FileDescriptorSet.Builder files = FileDescriptorSet.newBuilder();
+    needed.forEach(each -> files.addFile(each.toProto()));
+    byte[] serialized = files.build().toByteArray();
+    Key key = new Key(descriptor.getFullName(), ByteBuffer.wrap(serialized));
+    return KNOWN.computeIfAbsent(key, unknown -> new MessageType(serialized, descriptor));
+  }
+
+  private static void addWithImports(FileDescriptor file, Set<FileDescriptor> needed) {
+    file.getDependencies().forEach(each -> addWithImports(each, needed));
+    needed.add(file);
+  }
+
+  Descriptor descriptor() {
+    return descriptor;
+  }
+
+  private Object readResolve() {
+    Key key = new Key(name, ByteBuffer.wrap(files));
+    return KNOWN.computeIfAbsent(key, unknown -> new MessageType(files, new DescriptorSet(files).find(name)));
+  }
+
+  /** The full name of the message. */
+  @Override
+  public String toString() {
+    return name;
+  }
 }

@@ -11,10 +11,9 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters;
 import org.apache.spark.sql.catalyst.util.ArrayData;
-import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * `row_from_texts(texts, declared, message, descriptors) → struct(row, payload, problem)`: a table's row from Debezium.
+ * `row_from_texts(texts, declared) → struct(row, payload, problem)`: a table's row from Debezium.
  *
  * <p>`texts` has the message's fields in their order; each value at the end of a path is the text that stands in the
  * JSON, null for a missing column and for SQL's NULL, which leave the field unset and are null in the row. `declared` has struct(field, name,
@@ -25,12 +24,16 @@ import org.apache.spark.unsafe.types.UTF8String;
 public final class RowFromTexts implements Serializable {
   private static final long serialVersionUID = 1L;
 
-  private final MessageType type = new MessageType();
+  private final MessageType type;
+
+  RowFromTexts(MessageType type) {
+    this.type = type;
+  }
 
   /** Called by Spark's generated code. */
-  public InternalRow call(InternalRow texts, ArrayData declared, UTF8String message, byte[] descriptors) {
+  public InternalRow call(InternalRow texts, ArrayData declared) {
     try {
-      Descriptor table = type.resolve(message, descriptors);
+      Descriptor table = type.descriptor();
       DynamicMessage.Builder row = DynamicMessage.newBuilder(table);
       fill(row, texts, byField(declared), "");
       byte[] payload = row.build().toByteArray();

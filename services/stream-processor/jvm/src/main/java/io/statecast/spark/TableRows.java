@@ -27,10 +27,10 @@ final class TableRows {
   private final Descriptor state;
   private final Descriptor message;
 
-  /** Rows of `message`; see {@link DescriptorCache#find} for the descriptors, which also hold StateRecord. */
-  TableRows(String message, byte[] descriptors) {
-    this.state = DescriptorCache.find(descriptors, STATE_RECORD);
-    this.message = DescriptorCache.find(descriptors, message);
+  /** Rows of type `row`, each in a `record` of type StateRecord. */
+  TableRows(MessageType record, MessageType row) {
+    this.state = record.descriptor();
+    this.message = row.descriptor();
   }
 
   /** The row that the key has; null when it has none. */

@@ -156,11 +156,11 @@ class ReadEncodeTest {
 
   @Test
   void anUnknownMessageIsTheCallersFault() {
-    assertThrows(IllegalArgumentException.class, () -> DescriptorCache.find(DESCRIPTORS, "test.Nothing"));
+    assertThrows(IllegalArgumentException.class, () -> DESCRIPTORS.type("test.Nothing"));
   }
 
   @Test
   void somethingElseThanADescriptorSetIsTheCallersFault() {
-    assertThrows(IllegalArgumentException.class, () -> DescriptorCache.find(new byte[] {10, 5, 'a'}, ALL));
+    assertThrows(IllegalArgumentException.class, () -> new DescriptorSet(new byte[] {10, 5, 'a'}));
   }
 }

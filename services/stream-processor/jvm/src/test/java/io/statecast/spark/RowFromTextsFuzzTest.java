@@ -1,7 +1,6 @@
 package io.statecast.spark;
 
 import static io.statecast.spark.TestMessages.ALL;
-import static io.statecast.spark.TestMessages.DESCRIPTORS;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 

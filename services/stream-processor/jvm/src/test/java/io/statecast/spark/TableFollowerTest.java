@@ -27,7 +27,7 @@ class TableFollowerTest {
   private final AtomicReference<Instant> now = new AtomicReference<>(Instant.ofEpochSecond(1_000));
   private final Broker broker = new Broker();
   private final TableFollower follower =
-      new TableFollower(TOPIC, new TableRows(TestTable.SHOP, TestTable.DESCRIPTORS), () -> broker, now::get);
+      new TableFollower(TOPIC, TestTable.rows(), () -> broker, now::get);
   private final Thread thread = new Thread(follower);
 
   /** Kafka's own stand-in; `away` is when it does not say where the topic ends. */

@@ -9,7 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import org.junit.jupiter.api.Test;
 
 class TableRowsTest {
-  private final TableRows rows = new TableRows(TestTable.SHOP, TestTable.DESCRIPTORS);
+  private final TableRows rows = TestTable.rows();
 
   private void assertName(String name) {
     assertEquals(TestRows.row(name), rows.get("a"));

@@ -23,14 +23,13 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
-import org.apache.spark.unsafe.types.UTF8String;
 
 /** A message with every kind of field, as the descriptor set that Python would hand over. */
 final class TestMessages {
   static final String ALL = "test.All";
   /** A change of such messages: `before` 3, `after` 4. */
   static final String CHANGE = "test.Change";
-  static final byte[] DESCRIPTORS = descriptors();
+  static final DescriptorSet DESCRIPTORS = new DescriptorSet(descriptors());
 
   private TestMessages() {}
 
@@ -47,24 +46,23 @@ final class TestMessages {
 
   /** The bytes of a test.All with these values. */
   static byte[] encode(Object... values) {
-    return new Encode().call(TestRows.row(values), UTF8String.fromString(ALL), DESCRIPTORS);
+    return new Encode(DESCRIPTORS.type(ALL)).call(TestRows.row(values));
   }
 
   /** What decoding a test.Change comes to: struct(row, payload, problem). */
   static Row decode(byte[] value) {
-    InternalRow decoded = new DecodeChange().call(value, UTF8String.fromString(CHANGE), DESCRIPTORS);
-    return TestRows.decoded(decoded, DescriptorCache.find(DESCRIPTORS, CHANGE));
+    InternalRow decoded = new DecodeChange(DESCRIPTORS.type(CHANGE)).call(value);
+    return TestRows.decoded(decoded, DESCRIPTORS.find(CHANGE));
   }
 
   /** What a test.All of these texts comes to: struct(row, payload, problem). */
   static Row fromTexts(Object[] texts, List<Row> declared) {
     ArrayData types = (ArrayData) TestRows.internal(declared);
-    return TestRows.decoded(
-        new RowFromTexts().call(TestRows.row(texts), types, UTF8String.fromString(ALL), DESCRIPTORS), all());
+    return TestRows.decoded(new RowFromTexts(DESCRIPTORS.type(ALL)).call(TestRows.row(texts), types), all());
   }
 
   static Descriptor all() {
-    return DescriptorCache.find(DESCRIPTORS, ALL);
+    return DESCRIPTORS.find(ALL);
   }
 
   /** What reading a test.All comes to: struct(row, problem), one of them null. */

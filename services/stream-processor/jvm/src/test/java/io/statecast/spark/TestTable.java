@@ -17,12 +17,21 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 final class TestTable {
   static final String SHOP = "test.Shop";
   static final String TOPIC = "shops";
-  static final byte[] DESCRIPTORS = descriptors();
+  private static final DescriptorSet DESCRIPTORS = new DescriptorSet(descriptors());
 
   private TestTable() {}
 
+  static TableRows rows() {
+    return new TableRows(DESCRIPTORS.type(TableRows.STATE_RECORD), DESCRIPTORS.type(SHOP));
+  }
+
+  /** The type of the rows, of descriptors that are read anew. */
+  static MessageType shop() {
+    return new DescriptorSet(descriptors()).type(SHOP);
+  }
+
   static ConsumerRecord<byte[], byte[]> row(long offset, String key, long epoch, long sequence, String name) {
-    Descriptor shop = DescriptorCache.find(DESCRIPTORS, SHOP);
+    Descriptor shop = DESCRIPTORS.find(SHOP);
     DynamicMessage row = DynamicMessage.newBuilder(shop).setField(shop.findFieldByName("name"), name).build();
     return value(offset, key, state(epoch, sequence, row.toByteString()));
   }
@@ -38,7 +47,7 @@ final class TestTable {
   }
 
   private static byte[] state(long epoch, long sequence, ByteString payload) {
-    Descriptor state = DescriptorCache.find(DESCRIPTORS, TableRows.STATE_RECORD);
+    Descriptor state = DESCRIPTORS.find(TableRows.STATE_RECORD);
     return DynamicMessage.newBuilder(state)
         .setField(state.findFieldByName("epoch"), epoch)
         .setField(state.findFieldByName("sequence"), sequence)
