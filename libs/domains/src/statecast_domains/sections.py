@@ -295,8 +295,8 @@ class TriggerSection(Section):
     checkpoint: CheckpointInterval = Field(
         "60s",
         validate_default=True,
-        description="Of real-time mode: the time between checkpoints; 5s at least. By the pipeline's name it is up to "
-        "a fifth less, so that pipelines do not wait for each other.",
+        description="Of real-time mode: the time between checkpoints; 5s at least. The first one of a run comes "
+        "sooner, by the pipeline's name, so that pipelines do not wait for each other.",
     )
     interval: Duration = Field(
         "1s", validate_default=True, description="Of micro-batch mode: the time between the starts of two batches."

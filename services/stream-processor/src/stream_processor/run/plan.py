@@ -15,8 +15,6 @@ from stream_processor.pipeline.pipeline import Pipeline, dead_letter_topic
 MICRO_BATCH_SLOTS = 2
 """Task slots shared by micro-batch queries that run alone; their tasks end, so that fewer slots only slow them."""
 
-CHECKPOINT_SPREAD = 0.2
-"""By which part of the interval the checkpoints of queries differ at most."""
 MIN_CHECKPOINT = timedelta(seconds=5)
 """Spark's least interval."""
 
@@ -86,14 +84,14 @@ class QueryPlan:
         return self.trigger.mode == "realtime"
 
     @property
-    def checkpoint(self) -> timedelta:
-        """The time between its checkpoints in real-time mode: its file's, less a part of it that its name decides.
+    def first_checkpoint(self) -> timedelta:
+        """The time until its first checkpoint in real-time mode, by its name: MIN_CHECKPOINT to a whole interval.
 
-        Spark plans a query anew after each. With one interval, queries that start together would wait for each other
-        then, each time.
+        Spark plans a query anew after each checkpoint. Queries that start together would otherwise plan together, and
+        wait for each other, each time.
         """
-        share = crc32(self.name.encode()) % 1000 / 1000
-        return max(self.trigger.checkpoint * (1 - share * CHECKPOINT_SPREAD), MIN_CHECKPOINT)
+        share = crc32(self.name.encode()) / 2**32
+        return MIN_CHECKPOINT + share * (self.trigger.checkpoint - MIN_CHECKPOINT)
 
     @property
     def joined_topics(self) -> list[str]:

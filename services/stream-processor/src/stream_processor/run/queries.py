@@ -47,7 +47,7 @@ def prepare(
         writer = writer.option("checkpointLocation", checkpoints.location(plan.name))
         if not plan.realtime:
             return writer.trigger(processingTime=spark_text(plan.trigger.interval))
-        realtime = {"realTime": spark_text(plan.checkpoint)}  # not in pyspark's own overloads
+        realtime = {"realTime": spark_text(plan.trigger.checkpoint)}  # not in pyspark's own overloads
         return writer.trigger(**realtime)
 
 
@@ -68,7 +68,8 @@ def _written(plan: QueryPlan, spark: SparkSession, contract: Contract, kafka: Ma
     session.conf.set("spark.sql.shuffle.partitions", plan.parallelism)
     for name, value in state_settings(plan).items():
         session.conf.set(f"{ROCKSDB}.{name}", value)
-    sources = [read_changes(session, kafka, topic, plan.pipeline, plan.starts) for topic in plan.source_topics]
+    begin = plan.starts, plan.first_checkpoint
+    sources = [read_changes(session, kafka, topic, plan.pipeline, *begin) for topic in plan.source_topics]
     functions = Functions(session, contract, kafka)
     return written_records(sources, plan.pipeline, plan.sink_partitions, plan.epoch, functions)
 

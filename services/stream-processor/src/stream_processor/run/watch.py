@@ -166,7 +166,7 @@ class WatchedQuery:
         metrics.last_checkpoint.labels(query).set(self.checkpointed_at)
         duration_s = progress["durationMs"].get("triggerExecution", 0) / 1000
         if self.plan.realtime:
-            interval_s = self.plan.checkpoint.total_seconds()
+            interval_s = self.plan.trigger.checkpoint.total_seconds()
             metrics.checkpoint_pause.labels(query).set(max(duration_s - interval_s, 0.0))
         metrics.input_rows.labels(query).inc(progress["numInputRows"])
         self.input_rate = progress["numInputRows"] / duration_s if duration_s else 0.0

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from datetime import timedelta
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
@@ -25,12 +26,14 @@ def read_changes(
     kafka: Mapping[str, str],
     topic: str,
     pipeline: Pipeline,
-    starts: Mapping[int, int] | None = None,
+    starts: Mapping[int, int] | None,
+    first_checkpoint: timedelta,
 ) -> DataFrame:
     """Reads Kafka's columns of the topic: key, value, topic, partition, offset, headers and more.
 
     Without a checkpoint it is read from `starts`, an offset for each partition, by default from its beginning. At most
-    `parallelism` tasks read it.
+    `parallelism` tasks read it. In real-time mode the first batch of a run ends after `first_checkpoint`, which is not
+    more than the interval of its checkpoints.
 
     The query fails when records that it has not read are gone, rather than going on with a gap. Records of aborted
     transactions are left out; an open one holds back the records behind it in its partition.
@@ -47,7 +50,8 @@ def read_changes(
     )
     if trigger.mode == "micro-batch":
         return reader.option("maxOffsetsPerTrigger", trigger.max_records).load().coalesce(tasks)
-    return reader.option("readTasks", tasks).load()
+    first_ms = first_checkpoint // timedelta(milliseconds=1)
+    return reader.option("readTasks", tasks).option("firstCheckpointMs", first_ms).load()
 
 
 def decode(records: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:

@@ -4,7 +4,6 @@ import java.time.Duration;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.Iterator;
-import java.util.List;
 import java.util.Map;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -31,24 +30,26 @@ final class SharedKafkaReader implements SupportsRealTimeRead<InternalRow> {
   private final KafkaConsumer<byte[], byte[]> consumer;
   private final Function1<ConsumerRecord<byte[], byte[]>, ? extends InternalRow> toRow;
   private final Map<TopicPartition, Long> next = new HashMap<>();
+  private final long endMs;
   private Iterator<ConsumerRecord<byte[], byte[]>> fetched = Collections.emptyIterator();
   private InternalRow row;
   private boolean failed;
 
-  SharedKafkaReader(List<KafkaBatchInputPartition> partitions) {
-    KafkaBatchInputPartition first = partitions.get(0);
-    for (KafkaBatchInputPartition each : partitions) {
+  SharedKafkaReader(SharedKafkaStream.Share share) {
+    KafkaBatchInputPartition first = share.partitions().get(0);
+    for (KafkaBatchInputPartition each : share.partitions()) {
       next.put(each.offsetRange().topicPartition(), each.offsetRange().fromOffset());
     }
     key = IdleConsumers.Key.of(first.executorKafkaParams(), next.keySet());
     toRow = new KafkaRecordToRowConverter().toUnsafeRowProjector(first.includeHeaders());
     consumer = IdleConsumers.take(key, first.executorKafkaParams());
     next.forEach(consumer::seek);
+    endMs = share.endMs();
   }
 
   @Override
   public RecordStatus nextWithTimeout(Long startMs, Long timeoutMs) {
-    long end = startMs + timeoutMs;
+    long end = Math.min(startMs + timeoutMs, endMs);
     while (!fetched.hasNext()) {
       long left = end - LowLatencyClock.getTimeMillis();
       if (left <= 0) {

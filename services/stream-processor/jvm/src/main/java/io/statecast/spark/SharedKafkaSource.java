@@ -11,11 +11,14 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * Spark's Kafka source for real-time mode with fewer tasks: each reads several partitions by one consumer.
  *
  * <p>Spark's own has a task, a thread and a consumer for each partition of each query, for good. Options, offsets and
- * checkpoints are those of the original; the option {@link #TASKS} adds how many tasks read at most.
+ * checkpoints are those of the original, beside {@link #TASKS} and {@link #FIRST_MS}.
  */
 public final class SharedKafkaSource extends KafkaSourceProvider {
   /** The option that gives the most tasks that read; a positive number. */
   public static final String TASKS = "readTasks";
+
+  /** The option that gives the milliseconds after which the first batch of a run ends, if its trigger lets it be longer. */
+  public static final String FIRST_MS = "firstCheckpointMs";
 
   @Override
   public KafkaTable getTable(CaseInsensitiveStringMap options) {
@@ -35,15 +38,17 @@ public final class SharedKafkaSource extends KafkaSourceProvider {
 
   private final class SharedScan extends KafkaScan {
     private final int tasks;
+    private final long firstMs;
 
     private SharedScan(CaseInsensitiveStringMap options) {
       super(options);
       tasks = Integer.parseInt(options.get(TASKS));
+      firstMs = Long.parseLong(options.get(FIRST_MS));
     }
 
     @Override
     public MicroBatchStream toMicroBatchStream(String checkpoint) {
-      return new SharedKafkaStream((KafkaMicroBatchStream) super.toMicroBatchStream(checkpoint), tasks);
+      return new SharedKafkaStream((KafkaMicroBatchStream) super.toMicroBatchStream(checkpoint), tasks, firstMs);
     }
   }
 }

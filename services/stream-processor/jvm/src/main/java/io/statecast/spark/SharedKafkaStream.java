@@ -19,23 +19,31 @@ import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
 import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
 import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeMode;
+import org.apache.spark.sql.execution.datasources.v2.LowLatencyClock;
 import org.apache.spark.sql.kafka010.KafkaBatchInputPartition;
 import org.apache.spark.sql.kafka010.KafkaMicroBatchStream;
 import org.apache.spark.sql.kafka010.KafkaSourcePartitionOffset;
 
-/** Spark's stream of a topic, with its partitions spread over at most `tasks` tasks in real-time mode. */
+/**
+ * Spark's stream of a topic, with its partitions spread over at most `tasks` tasks in real-time mode.
+ *
+ * <p>Its first batch ends after `firstMs`, so that queries that start together have their next ones at other times.
+ */
 final class SharedKafkaStream
     implements MicroBatchStream, SupportsAdmissionControl, SupportsRealTimeMode, ReportsSourceMetrics {
   private final KafkaMicroBatchStream stream;
   private final int tasks;
+  private final long firstMs;
+  private boolean begun;
 
-  SharedKafkaStream(KafkaMicroBatchStream stream, int tasks) {
+  SharedKafkaStream(KafkaMicroBatchStream stream, int tasks, long firstMs) {
     this.stream = stream;
     this.tasks = tasks;
+    this.firstMs = firstMs;
   }
 
-  /** Several partitions of a topic, for one task. */
-  record Share(List<KafkaBatchInputPartition> partitions) implements InputPartition {}
+  /** Several partitions of a topic for one task, which reads until `endMs` at most. */
+  record Share(List<KafkaBatchInputPartition> partitions, long endMs) implements InputPartition {}
 
   /** The offset of the next record of each partition of a {@link Share}. */
   record ShareOffset(Map<TopicPartition, Long> next) implements PartitionOffset {}
@@ -45,7 +53,7 @@ final class SharedKafkaStream
 
     @Override
     public PartitionReader<InternalRow> createReader(InputPartition share) {
-      return new SharedKafkaReader(((Share) share).partitions());
+      return new SharedKafkaReader((Share) share);
     }
   }
 
@@ -62,7 +70,9 @@ final class SharedKafkaStream
     for (int number = 0; number < partitions.size(); number++) {
       dealt.get(number % shares).add(partitions.get(number));
     }
-    return dealt.stream().map(Share::new).toArray(InputPartition[]::new);
+    long endMs = begun ? Long.MAX_VALUE : LowLatencyClock.getTimeMillis() + firstMs;
+    begun = true;
+    return dealt.stream().map(each -> new Share(each, endMs)).toArray(InputPartition[]::new);
   }
 
   private static List<KafkaBatchInputPartition> empty(int share) {
