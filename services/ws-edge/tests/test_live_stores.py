@@ -92,6 +92,24 @@ async def test_a_narrower_rule_ends_the_sockets_that_watch_the_store_and_no_othe
         assert await get(edge, "orders-by-item") == 403
 
 
+async def test_watchers_of_a_changed_store_hear_nothing_more_and_are_closed_one_after_the_other(
+    edge: RunningEdge, file: Path
+) -> None:
+    async with edge.socket("/v1/stream") as first, edge.socket("/v1/stream") as last:
+        for socket in (first, last):
+            await watch(socket, "orders-by-item")
+        edge.parts.sockets.admission.pace.per_second = 0.001
+        write(file, STORES | {"orders-by-item": "staff"})
+        await first.wait_closed()
+        subscriptions = edge.parts.hub.subscriptions
+        beside = await watch(last, "orders-by-key")
+
+        assert subscriptions == 0
+        assert beside["changed"]["store"] == "orders-by-key"
+        assert first.close_code == CLOSE_RESTART
+        assert last.close_code is None
+
+
 async def test_a_narrower_rule_ends_the_sockets_whose_queries_watch_the_store(tmp_path: Path) -> None:
     async with (
         odds_edge(tmp_path, stores_interval_ms=100) as edge,

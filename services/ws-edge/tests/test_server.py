@@ -30,7 +30,7 @@ async def test_a_signal_closes_the_sockets_and_ends_the_server() -> None:
 
 
 async def test_a_second_signal_ends_the_drain() -> None:
-    async with RunningEdge(drain_window_ms=3_600_000) as edge:
+    async with RunningEdge(drain_notice_ms=3_600_000) as edge:
         sockets = [await edge.socket() for _ in range(2)]
         edge.parts.server.handle_exit(15, None)
         await until(lambda: edge.parts.sockets.draining)

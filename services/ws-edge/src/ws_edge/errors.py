@@ -176,7 +176,7 @@ class Close(NamedTuple):
 BY_EDGE: Mapping[int, Close] = {
     1009: Close("too_large", "A frame is larger than `WS_EDGE_MAX_FRAME_BYTES`."),
     NO_PONG: Close("no_pong", "The client does not answer pings."),
-    CLOSE_RESTART: Close("restart", "The edge restarts: connect again, with your positions."),
+    CLOSE_RESTART: Close("restart", "The edge restarts, or the socket is too old: connect again, with your positions."),
     CLOSE_EXPIRED: Close("expired", "The credential has expired and was not renewed: sign in again, then connect."),
     CLOSE_REVOKED: Close("revoked", "The operators have ended the consumer's access."),
     CLOSE_CHANNEL_ENDED: Close("channel_ended", "The channel has expired or was deleted: create another one."),

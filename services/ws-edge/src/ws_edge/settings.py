@@ -146,6 +146,8 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """Size of the largest frame that clients get, as iOS takes by default; a row beyond it is an error of its key."""
     stall_timeout_s: float = Field(20.0, gt=0)
     """How long a client may read nothing before its socket is reset."""
+    max_socket_age_s: float = Field(3600.0, gt=0)
+    """How long a socket of a key or password stays open, or up to a fifth less; a new ticket begins the time anew."""
     ping_interval_s: float = Field(25.0, gt=0)
     """How often an idle socket is pinged."""
     ping_timeout_s: float = Field(20.0, gt=0)
@@ -172,8 +174,8 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
 
     drain_notice_ms: int = Field(3000, ge=0)
     """How long sockets stay open after SIGTERM, until the gateway has noticed."""
-    drain_window_ms: int = Field(2000, ge=0)
-    """Over how long sockets are closed after that."""
+    drain_window_ms: int = Field(20_000, ge=0)
+    """The longest that the closes of sockets are spread after that, as fast as another edge opens them."""
 
     @property
     def gateway_secrets(self) -> tuple[str, ...]:

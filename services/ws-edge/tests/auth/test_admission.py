@@ -9,7 +9,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from testkit.ws_edge.edge import Clock, RunningEdge, until
-from ws_edge.auth.admission import Pace, check_origin
+from ws_edge.auth.admission import Pace, check_origin, departures
 from ws_edge.auth.quotas import MAX_STRIKES
 from ws_edge.errors import CLOSE_FLOOD, OriginRefusedError
 
@@ -221,3 +221,10 @@ def test_a_pace_below_one_per_second_admits_the_first_socket() -> None:
     pace = Pace(0.5, 10, clock)
 
     assert [pace.admits(), pace.admits()] == [True, False]
+
+
+def test_sockets_leave_as_fast_as_another_edge_opens_them_and_within_the_window() -> None:
+    assert departures(4, per_second=2.0, longest_s=60.0) == [0.0, 0.5, 1.0, 1.5]
+    assert departures(15_000, per_second=1000.0, longest_s=20.0)[-1] == pytest.approx(15, abs=0.01)
+    assert departures(4, per_second=0.1, longest_s=2.0) == [0.0, 0.5, 1.0, 1.5]
+    assert departures(0, per_second=1.0, longest_s=1.0) == []

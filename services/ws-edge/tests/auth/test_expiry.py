@@ -12,7 +12,8 @@ from websockets.exceptions import InvalidStatus
 from statecast.orders.v1.order_pb2 import Order
 from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
 from testkit.ws_edge.edge import Clock, RunningEdge, until
-from ws_edge.auth.expiry import ExpiryTimer
+from ws_edge.auth.expiry import ExpiryTimer, expiry_of
+from ws_edge.auth.gateway import Credential
 from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL, JSON_SUBPROTOCOL
 from ws_edge.errors import CLOSE_EXPIRED
 from ws_edge.session.sockets import TICKET_SUBPROTOCOL
@@ -230,3 +231,37 @@ async def test_a_timer_that_never_expires_or_was_cancelled_does_not_call_back() 
 
     assert not ended.is_set()
     renewed.cancel()
+
+
+async def test_a_socket_of_a_key_ends_by_its_age_with_a_hint_and_one_of_a_token_stays() -> None:
+    clock = Clock()
+    async with (
+        RunningEdge(wall_clock=clock, max_socket_age_s=0.02) as edge,
+        edge.socket() as of_key,
+        edge.socket(expires_at=clock.now + 3600) as of_token,
+    ):
+        clock.now += 1
+        hint = json.loads(await of_key.recv())
+        await of_key.wait_closed()
+        await of_token.send("?")
+        answer = json.loads(await of_token.recv())
+
+    assert hint == {"type": "reconnect", "delay_ms": 0}
+    assert of_key.close_code == 1012
+    assert answer["error"]["code"] == "malformed_frame"
+
+
+async def test_a_ticket_of_a_key_begins_the_age_of_its_socket_anew() -> None:
+    async with RunningEdge(max_socket_age_s=1000) as edge, edge.socket() as socket:
+        async with AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers()) as client:
+            ticket = (await client.post("/v1/tickets")).json()["ticket"]
+        await socket.send(json.dumps({"type": "auth_refresh", "ticket": ticket}))
+
+        assert json.loads(await socket.recv()) == {"type": "authenticated"}
+
+
+def test_sockets_that_were_opened_together_do_not_end_together() -> None:
+    ends = [expiry_of(Credential(), 1000.0, 100.0, lambda chance=chance: chance) for chance in (0.0, 0.5, 0.999)]
+
+    assert ends == pytest.approx([1080, 1090, 1099.98])
+    assert expiry_of(Credential(expires_at=1500.0), 1000.0, 100.0) == 1500

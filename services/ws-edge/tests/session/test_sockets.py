@@ -215,19 +215,20 @@ async def test_while_the_query_service_is_down_sockets_stay_and_go_on_when_it_is
             await edge.query.stop()
             await until(lambda: edge.parts.shard_watch.reason is not None)
             await waiting.send(json.dumps({"type": "order_updates_request", "order_id": "other"}))
-            late = await receive(waiting)
+            late, outage = await receive(waiting), await receive(watching)
             edge.query.put(KEY, order(OrderStatus.ORDER_STATUS_PAID))
             await edge.query.start(address)
             frames = [await receive(watching), await receive(waiting)]
 
     assert (late["error"]["code"], late["error"]["order_id"]) == ("unavailable", "other")
+    assert (outage["error"]["code"], outage["error"]["order_id"]) == ("unavailable", KEY.group)
     assert [frame["data"]["status"] for frame in frames] == ["Paid", "Unknown"]
 
 
 async def test_a_drain_announces_the_close_of_each_socket_closes_it_then_and_refuses_new_ones() -> None:
-    async with RunningEdge(drain_window_ms=50) as edge:
+    async with RunningEdge(sockets_per_s=50, slow_start_s=0) as edge:
         sockets = [await edge.socket() for _ in range(3)]
-        drain = asyncio.create_task(edge.parts.sockets.drain(0.05, 0.06))
+        drain = asyncio.create_task(edge.parts.sockets.drain(0.05, 60.0))
         hints = [await receive(socket) for socket in sockets]
         for socket in sockets:
             with pytest.raises(ConnectionClosed) as closing:

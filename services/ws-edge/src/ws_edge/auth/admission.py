@@ -43,6 +43,15 @@ class Pace:
         return self._bucket.take(now)
 
 
+def departures(count: int, per_second: float, longest_s: float) -> list[float]:
+    """Returns when each of `count` sockets is to leave, in seconds after the first.
+
+    They leave as fast as another edge opens sockets, and within `longest_s`.
+    """
+    span = min(longest_s, count / per_second)
+    return [span * index / count for index in range(count)]
+
+
 @dataclass(frozen=True)
 class Admission:
     """Admits sockets as origins, quotas, capacity and pace allow."""

@@ -3,9 +3,26 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from random import random
+
+from ws_edge.auth.gateway import Credential
 
 MAX_WAIT_S = 3600.0
 """Timers use the monotonic clock, which stands still while a machine sleeps: check the wall clock this often."""
+
+
+MIN_AGE_SHARE = 0.8
+"""Of the greatest age: sockets that were opened together end spread over the rest of it."""
+
+
+def expiry_of(credential: Credential, now: float, max_age_s: float, chance: Callable[[], float] = random) -> float:
+    """Returns when a credential ends: as it says, or else by the greatest age, so that the gateway sees it again.
+
+    Times are seconds since 1970; `chance` returns numbers from 0 to below 1.
+    """
+    if credential.expires_at is not None:
+        return credential.expires_at
+    return now + max_age_s * (MIN_AGE_SHARE + (1 - MIN_AGE_SHARE) * chance())
 
 
 @dataclass(slots=True, eq=False)

@@ -2,13 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import InitVar, dataclass, field, replace
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from ws_edge.auth.expiry import ExpiryTimer
+from ws_edge.auth.expiry import ExpiryTimer, expiry_of
 from ws_edge.auth.gateway import Caller, Tickets
 from ws_edge.auth.quotas import QuotaReservation
 from ws_edge.authorization import check_key
@@ -27,6 +26,7 @@ from ws_edge.errors import (
     BY_PROTOCOL,
     CLOSE_EXPIRED,
     CLOSE_FLOOD,
+    CLOSE_RESTART,
     CLOSE_SLOW,
     CONTROL,
     FrameFloodError,
@@ -110,9 +110,8 @@ class Session(Subscriber):
 
     async def run(self, receive: Receive, first: WatchRequest | None = None, feed: "ChannelFeed | None" = None) -> int:
         """Serves the socket, and closes the feed of its channel, until it is closed; returns the close code."""
-        reason = "your credential has expired: sign in again, then connect"
-        expiry = ExpiryTimer(self.context.wall_clock, partial(self.end, CLOSE_EXPIRED, reason))
-        expiry.renew(self.caller.credential.expires_at)
+        expiry = ExpiryTimer(self.context.wall_clock, self._expire)
+        expiry.renew(self._expires_at())
         try:
             if first is not None:
                 self.act(first)
@@ -138,6 +137,26 @@ class Session(Subscriber):
         if self.writer.end_code is None:
             self._unsubscribe_all()
             self.writer.end(code, reason)
+
+    def leave(self, delay_s: float) -> None:
+        """Tells the client that the socket closes after the delay, and that it may connect again."""
+        self.writer.reply(self.codec.reconnect(round(delay_s * 1000)))
+
+    def _expires_at(self) -> float:
+        context = self.context
+        return expiry_of(self.caller.credential, context.wall_clock(), context.settings.max_socket_age_s)
+
+    def _expire(self) -> None:
+        if self.caller.credential.expires_at is not None:
+            self.end(CLOSE_EXPIRED, "your credential has expired: sign in again, then connect")
+        elif self.writer.end_code is None:
+            self.leave(0.0)
+            self.writer.close(CLOSE_RESTART, "this socket is as old as it may be: connect again with your positions")
+
+    def end_watches(self) -> None:
+        """Ends all that is watched, and forgets what is unsent of it."""
+        self._unsubscribe_all()
+        self.writer.outbox.clear()
 
     def act(self, request: WatchRequest | CancelRequest | QueryRequest | CancelQueryRequest) -> None:
         """Starts, changes or ends a subscription, unless the session has ended; the client is told of a failure."""
@@ -232,7 +251,7 @@ class Session(Subscriber):
             if isinstance(request, RefreshRequest):
                 credential = self.context.tickets.redeem(request.ticket, self.caller.consumer).credential
                 self.caller = replace(self.caller, credential=credential)
-                expiry.renew(credential.expires_at)
+                expiry.renew(self._expires_at())
                 self.reply(self.codec.authenticated(credential.expires_at, reference))
             elif not isinstance(request, BeginRequest):
                 self.act(request)

@@ -6,12 +6,13 @@ import re
 from collections.abc import Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from math import inf
 from random import randrange
 from typing import Any
 
 import structlog
 
-from ws_edge.auth.admission import Admission
+from ws_edge.auth.admission import Admission, departures
 from ws_edge.auth.gateway import Caller, Gateway, check_request
 from ws_edge.channels.channels import Channels
 from ws_edge.channels.revocations import Revocations
@@ -39,6 +40,8 @@ TICKET_STREAM = "/v1/tickets/stream"
 TICKET_SUBPROTOCOL = "statecast.ticket."
 """Prefix of a ticket there. It is not in the address, because gateways write addresses to their logs."""
 CHANNEL = re.compile(r"/v1/channels/([^/]+)/stream")
+
+STORE_CHANGED = "a store that you watch has changed: connect again with your positions"
 
 REAPING_S = 1.0
 RETRY_SPREAD_S = 5
@@ -96,9 +99,15 @@ class Sockets:
             self._cut_off_stalled()
 
     def end_watchers(self, stores: Collection[str]) -> None:
-        """Closes the sockets that watch something of these stores; a client that comes back is checked anew."""
-        for session in [session for session in self._open if session.watches_any(stores)]:
-            session.end(CLOSE_RESTART, "a store that you watch has changed: connect again with your positions")
+        """Ends all watches of the sockets that watch something of these stores, and closes the sockets one by one.
+
+        A client that comes back is checked anew, and so is what it asks for until then.
+        """
+        sessions = [session for session in self._open if session.watches_any(stores)]
+        loop, per_second = asyncio.get_running_loop(), self.admission.pace.per_second
+        for session, delay in zip(sessions, departures(len(sessions), per_second, inf), strict=True):
+            session.end_watches()
+            loop.call_later(delay, session.end, CLOSE_RESTART, STORE_CHANGED)
 
     def _cut_off_stalled(self) -> None:
         stalled_before = self.context.clock() - self.stall_timeout
@@ -112,14 +121,16 @@ class Sockets:
         """Refuses new sockets, tells the clients of all open ones when to go, and closes their sockets then.
 
         The first is closed after `notice` seconds, in which the gateway can notice that this edge is not ready and
-        sends nobody back to it; the others follow evenly over `window` seconds, whether a client reads or not.
+        sends nobody back to it; the others follow as fast as another edge opens sockets, but within `window` seconds,
+        whether a client reads or not.
         """
         self.draining = True
         sessions = tuple(self._open)
         log.info("draining", sockets=len(sessions), notice_s=notice, window_s=window)
-        delays = [(session, notice + window * index / len(sessions)) for index, session in enumerate(sessions)]
+        after = departures(len(sessions), self.admission.pace.per_second, window)
+        delays = [(session, notice + each) for session, each in zip(sessions, after, strict=True)]
         for session, delay in delays:
-            session.writer.reply(session.codec.reconnect(round(delay * 1000)))
+            session.leave(delay)
         loop = asyncio.get_running_loop()
         began = loop.time()
         for session, delay in delays:
