@@ -1,11 +1,13 @@
 """Channels are made and changed by calls, each by its owner alone."""
 
 import asyncio
+from collections import Counter
+from collections.abc import Coroutine
 from typing import Any
 
 import grpc
 import pytest
-from httpx import AsyncClient
+from httpx import AsyncClient, Response
 
 from testkit.ws_edge.edge import RunningEdge
 from ws_edge.http.channel_rest import ChannelDocument, subject_of
@@ -189,3 +191,28 @@ async def test_a_consumer_has_a_limit_of_channels_per_hour_and_others_have_their
 
     assert [answer.status_code for answer in answers] == [201, 429, 201]
     assert answers[1].json()["error"]["code"] == "too_many_channels"
+
+
+@pytest.mark.parametrize("edges", [1, 2])
+async def test_calls_at_the_same_time_do_not_add_more_than_a_channel_may_have(edges: int) -> None:
+    limits = {"max_channel_subscriptions": 10, "kafka": True}
+    async with RunningEdge(**limits) as one, RunningEdge(beside=one, **limits) as other:
+        clients = [
+            AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers(), timeout=60) for edge in (one, other)
+        ]
+        channel = (await clients[0].post("/v1/channels")).json()["channel"]
+        path = f"/v1/channels/{channel}"
+
+        def add(number: int) -> Coroutine[Any, Any, Response]:
+            subscription = {"store": "orders-by-key", "key": {"group": f"order-{number}"}}
+            return clients[number % edges].post(f"{path}/subscriptions", json={"subscriptions": [subscription]})
+
+        answers = await asyncio.gather(*(add(number) for number in range(40)))
+        left = (await clients[0].get(path)).json().get("subscriptions", [])
+        for client in clients:
+            await client.aclose()
+
+    statuses = Counter(answer.status_code for answer in answers)
+    assert set(statuses) <= {200, 429}
+    assert len(left) == statuses[200] <= 10
+    assert edges == 2 or len(left) == 10

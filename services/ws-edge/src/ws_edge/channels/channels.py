@@ -1,7 +1,9 @@
 """Creates, changes and reads channels: written to Kafka, read from the query service, the same at every edge."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 from statecast.push.v1.channel_pb2 import ChannelRecord, ChannelRevision
 from ws_edge.authorization import Consumer, check_key
@@ -41,6 +43,8 @@ class Channels:
     """Of one channel, of whatever kind."""
     max_ranges: int
     """Of one channel; a query counts as the range that it begins with."""
+    _adding: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary, init=False)
+    """Of each channel to which this edge is adding: two calls would both find room for the last subscription."""
 
     async def create(self, consumer: Consumer) -> Channel:
         channel_id = new_id()
@@ -70,10 +74,22 @@ class Channels:
         rows: Rows = {subscription_key(channel_id, each): subscription_record(each, wanted[each]) for each in wanted}
         if len(rows) < len(wanted):
             raise MalformedFrameError("two queries have one name: give each its own")
-        channel = await self.open(channel_id, consumer)
-        kept = [each for each in channel.subscriptions if subscription_key(channel_id, each) not in rows]
-        self._check_size([*kept, *wanted])
-        return await self._change(channel_id, consumer, {**rows, revision_key(channel_id): REVISION})
+        async with self._adding.setdefault(channel_id, asyncio.Lock()):
+            channel = await self.open(channel_id, consumer)
+            kept = [each for each in channel.subscriptions if subscription_key(channel_id, each) not in rows]
+            self._check_size([*kept, *wanted])
+            changed = await self._change(channel_id, consumer, {**rows, revision_key(channel_id): REVISION})
+            try:
+                self._check_size([*changed.subscriptions])
+            except TooManySubscriptionsError:  # another edge has added some meanwhile, and does the same
+                before = {
+                    subscription_key(channel_id, each): subscription_record(each, interval_ms)
+                    for each, interval_ms in channel.subscriptions.items()
+                }
+                undone = {key: before.get(key) for key in rows}
+                await self._change(channel_id, consumer, {**undone, revision_key(channel_id): REVISION})
+                raise
+            return changed
 
     async def remove(self, channel_id: str, consumer: Consumer, key: AnyKey) -> Channel:
         """Removes the subscription of a key or a range; does nothing when there is none."""
