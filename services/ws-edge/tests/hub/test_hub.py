@@ -278,6 +278,31 @@ def test_a_row_that_is_too_large_is_told_at_once_to_all_who_watch_it_and_who_com
     ]
 
 
+def test_a_key_without_a_row_is_read_more_seldom_the_longer_it_has_none(hub: Hub, clock: Clock) -> None:
+    """So that 20,000 keys that will never have one cost a tenth of those that have."""
+    hub.subscribe(phone := Recorder(), ALICE, KEY, None, 0.1)
+    reads, state = list[int](), no_row(5)
+    for _ in range(4):
+        reads.append(0)
+        for _ in range(1000):  # a hundred seconds
+            for watch in hub.take_due():
+                reads[-1] += 1
+                hub.answered(watch, state)
+            clock.now += 0.1
+    clock.now += 1
+    watch_of(hub, row(6))
+    first = len(phone.events)
+    for offset in range(7, 17):
+        clock.now += 0.1
+        watch_of(hub, row(offset))
+        hub.advance()
+
+    assert reads[0] > 300
+    assert all(90 <= each <= 110 for each in reads[1:])
+    assert phone.events[first - 1] == "6"
+    assert len(phone.events) - first >= 9
+
+
 def test_a_key_that_nobody_watches_is_forgotten(hub: Hub, clock: Clock) -> None:
     subscription = hub.subscribe(phone := Recorder(), ALICE, KEY, None, 0.1)
     watch = watch_of(hub)

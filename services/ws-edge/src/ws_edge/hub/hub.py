@@ -247,7 +247,7 @@ class Hub:
     def _ask_later(self, watch: Watch, now: float) -> None:
         if watch.status is not WatchStatus.ENDED:
             # Ticks that passed while the key was asked for are skipped, not made up for.
-            interval = watch.interval or RETRY_S
+            interval = watch.pause(now) or RETRY_S
             missed = max(0.0, now - watch.due) // interval
             watch.status = WatchStatus.SCHEDULED
             self._reads.add(watch, watch.due + (missed + 1) * interval)

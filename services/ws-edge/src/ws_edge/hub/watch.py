@@ -16,6 +16,11 @@ from ws_edge.hub.member_changes import Backlog, HeldRow, MemberChange
 from ws_edge.states import AnyKey, KeyState, Place, Position, is_news
 from ws_edge.upstream.queries import Query, RangeResult
 
+UNKNOWN_SHARE = 0.01
+"""A key that has had no row for a while is read again after this share of that time: most will never have one."""
+
+MAX_UNKNOWN_S = 1.0
+
 STALE_EPOCH_LIMIT = 3
 """So many answers in a row bring back an epoch that was left."""
 
@@ -195,6 +200,10 @@ class Watch(ABC):
         self._query = (self._query or Query.of(self.key)).newer_than(*self._wanted())
         return self._query
 
+    def pause(self, now: float) -> float:  # noqa: ARG002  a key needs it
+        """How long after one timed read the next one is due, in seconds; 0 when it is to be read by long poll."""
+        return self.interval
+
     def unchanged(self, position: Position | None) -> None:
         """A replica of the current epoch has answered that nothing is newer, up to `position` if it says so."""
         self.stale_answers = 0
@@ -270,6 +279,18 @@ class KeyWatch(Watch):
     """A key and its latest state. `position` is that of the state, or a later one at which there was still no row."""
 
     latest: KeyState | None = field(default=None, init=False)
+    unknown_since: float = field(init=False)
+    """Since when the key is known to have no row, or is watched."""
+
+    def __post_init__(self) -> None:
+        self.unknown_since = self.due
+
+    @override
+    def pause(self, now: float) -> float:
+        if self.interval == 0 or self.latest is None or self.latest.row is not None:
+            self.unknown_since = now
+            return self.interval
+        return max(self.interval, min((now - self.unknown_since) * UNKNOWN_SHARE, MAX_UNKNOWN_S))
 
     @override
     def accept(self, result: KeyState | RangeResult) -> bool:
