@@ -2,6 +2,7 @@
 
 import asyncio
 from base64 import urlsafe_b64decode
+from urllib.parse import quote
 
 import grpc
 import pytest
@@ -135,6 +136,32 @@ async def test_a_call_that_cannot_be_answered_is_refused_with_its_reason(
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
     assert answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("name", ["a/b", "/", "groups/x", "a%2Fb", "a/../b", "é/b"])
+async def test_a_key_with_a_slash_is_read_by_its_encoded_name(edge: RunningEdge, alice: AsyncClient, name: str) -> None:
+    edge.query.put(StoreKey("orders-by-key", name), Order(order_id=name, customer_id="customer-0001"))
+    edge.query.put(StoreKey("orders-by-key", "b"), Order(order_id="b", customer_id="customer-0001"))
+    encoded = quote(name, safe="")
+    order = await alice.get(f"/update/orders/{encoded}")
+    state = await alice.get(f"/v1/stores/orders-by-key/{encoded}")
+
+    assert order.json()["data"]["order_id"] == name
+    assert state.json()["key"] == {"group": name}
+
+
+async def test_a_group_with_a_slash_is_read_by_its_encoded_name(edge: RunningEdge, operator: AsyncClient) -> None:
+    edge.query.put(StoreKey("orders-by-item", "a/groups/b", "1", "order-1"), Order(order_id="order-1"))
+    page = await operator.get(f"/v1/stores/orders-by-item/groups/{quote('a/groups/b', safe='')}")
+
+    assert [state["key"]["group"] for state in page.json()["states"]] == ["a/groups/b"]
+
+
+@pytest.mark.parametrize("path", ["/update/orders/a%00b", "/v1/stores/orders-by-key/a%2Fb%00"])
+async def test_a_nul_in_a_path_is_no_slash(alice: AsyncClient, path: str) -> None:
+    answer = await alice.get(path)
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "malformed_frame")
 
 
 @pytest.mark.parametrize("path", ["/update/orders/", "/v1/stores/orders-by-key/"])

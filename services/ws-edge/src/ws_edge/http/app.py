@@ -16,6 +16,7 @@ from ws_edge.auth.gateway import check_request
 from ws_edge.errors import EdgeError, UnavailableError
 from ws_edge.http import asyncapi
 from ws_edge.http.caching import NOT_KEPT
+from ws_edge.http.paths import routed_path
 from ws_edge.metrics import Metrics
 from ws_edge.session.sockets import Sockets
 
@@ -94,6 +95,7 @@ def _checked(app: App) -> App:
     async def wrapped(scope: Any, receive: Any, send: Any) -> None:
         try:
             check_request(scope)
+            scope = scope | {"path": routed_path(scope)}
         except EdgeError as error:
             await _error(error.http_status, error.code, str(error))(scope, receive, send)
         else:

@@ -22,6 +22,7 @@ from ws_edge.codec.frames import rfc3339
 from ws_edge.codec.order_codec import STORE, order_reply
 from ws_edge.errors import EdgeError, MalformedFrameError, NoStateError, UnreadableRowError
 from ws_edge.http.caching import PublicCaching, conditional, key_etag, page_etag
+from ws_edge.http.paths import KeyPart
 from ws_edge.states import KeyState, Position, StoreKey
 from ws_edge.stores import Store, Stores, check_key_part, find
 from ws_edge.upstream.queries import Scan
@@ -188,12 +189,14 @@ class Rest:
             router.add_api_route(path, call, methods=[method], response_model=model, responses=responses)
         return router
 
-    async def get_order(self, request: Request, order_id: str, if_none_match: IfNoneMatch = None) -> Response:
+    async def get_order(self, request: Request, order_id: KeyPart, if_none_match: IfNoneMatch = None) -> Response:
         """Answers once with the state of an order. Its position resumes a socket; the ETag is the same position."""
         store, state = await self._look_up(request, StoreKey(STORE, order_id))
         return await self._one(store, state, if_none_match, order_reply)
 
-    async def get_state(self, request: Request, store: str, key: str, if_none_match: IfNoneMatch = None) -> Response:
+    async def get_state(
+        self, request: Request, store: str, key: KeyPart, if_none_match: IfNoneMatch = None
+    ) -> Response:
         """Answers with what a key holds, in stores with one value per group."""
         definition, state = await self._look_up(request, StoreKey(store, key))
         return await self._one(definition, state, if_none_match, state_document)
@@ -202,7 +205,7 @@ class Rest:
         self,
         request: Request,
         store: str,
-        group: str,
+        group: KeyPart,
         sort_from: SortFrom = "",
         sort_to: SortTo = "",
         limit: Limit = None,
