@@ -25,6 +25,7 @@ from ws_edge.auth.admission import Admission, Pace
 from ws_edge.auth.gateway import Gateway, Tickets
 from ws_edge.auth.page_tokens import PageTokens
 from ws_edge.auth.quotas import ChannelQuota, Quota, Quotas
+from ws_edge.authorization import principal_of
 from ws_edge.channels import EDGE_STORES, REVOCATIONS
 from ws_edge.channels.channels import Channels
 from ws_edge.channels.kafka_writer import KafkaWriter, Writer
@@ -73,7 +74,8 @@ def main() -> int:
     try:
         settings = load_settings(Settings)
         if arguments.command == "revoke":
-            return revoke(settings, arguments.consumer, lift=arguments.lift)
+            principal = principal_of(arguments.consumer) if arguments.username else arguments.consumer
+            return revoke(settings, principal, lift=arguments.lift)
         with listen(settings) as listener:
             uvloop.run(serve(settings, listener))
     except ServiceError as error:
@@ -198,8 +200,9 @@ def _arguments() -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("run", help="serve until SIGTERM")
     revoking = commands.add_parser("revoke", help="close a consumer's sockets at every edge, and refuse new ones")
-    meaning = "custom id, or username of a consumer without one, exactly as the gateway has it"
+    meaning = "custom id, exactly as the gateway has it"
     revoking.add_argument("consumer", type=_consumer, metavar="CONSUMER", help=meaning)
+    revoking.add_argument("--username", action="store_true", help="CONSUMER is the username of one without custom id")
     revoking.add_argument("--lift", action="store_true", help="let the consumer in again")
     return parser.parse_args()
 

@@ -10,6 +10,11 @@ EVERYONE = "\0everyone"
 """The owner of rows that all consumers may see; no consumer can have this id, because no header carries a NUL."""
 
 
+def principal_of(username: str) -> str:
+    """Returns the principal of a consumer without an id. It has a comma, which no id has."""
+    return f",{username}"
+
+
 @dataclass(frozen=True, slots=True)
 class Consumer:
     """The consumer that the gateway has authenticated. `id` is the customer's id; staff see every row."""
@@ -20,8 +25,8 @@ class Consumer:
 
     @property
     def principal(self) -> str:
-        """The consumer's name in channels and revocations."""
-        return self.id or self.name
+        """The consumer's name in channels and revocations: no id is that of a consumer without one."""
+        return self.id or principal_of(self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,22 @@ async def test_staff_revoke_and_lift(alice: AsyncClient, operator: AsyncClient) 
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "revoked")
 
 
+async def test_a_customer_with_the_username_of_staff_as_its_id_is_somebody_else(
+    edge: RunningEdge, operator: AsyncClient
+) -> None:
+    async with AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers("operator")) as customer:
+        channel = (await operator.post("/v1/channels")).json()["channel"]
+        foreign = await customer.get(f"/v1/channels/{channel}")
+        await operator.post("/v1/revocations", json={"consumer": "operator"})
+        refused, goes_on = await customer.get("/v1/consumer"), await operator.get("/v1/consumer")
+        await operator.delete("/v1/revocations/operator")
+        await operator.post("/v1/revocations", json={"consumer": "operator", "username": True})
+        let_in, ended = await customer.get("/v1/consumer"), await operator.get("/v1/consumer")
+
+    assert foreign.status_code == 403
+    assert [each.status_code for each in (refused, goes_on, let_in, ended)] == [403, 200, 200, 403]
+
+
 async def test_only_staff_revoke(alice: AsyncClient) -> None:
     answers = [
         await alice.post("/v1/revocations", json={"consumer": "customer-0002"}),

@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 from google.protobuf import json_format
 from pydantic import Field
 
-from ws_edge.authorization import check_staff
+from ws_edge.authorization import check_staff, principal_of
 from ws_edge.channels.revocations import RevocationLog
 from ws_edge.http.rest import Document, Identify, PositionDocument, failures, message_document
 from ws_edge.metrics import AGE_BUCKETS, Metrics
@@ -98,7 +98,8 @@ class EdgeDocument(Document):
 class RevocationRequest(Document):
     """Whose access is to end."""
 
-    consumer: str = Field(min_length=1, description="The consumer's custom id, or its username when it has none.")
+    consumer: str = Field(min_length=1, description="The consumer's custom id.")
+    username: bool = Field(False, description="Whether `consumer` is the username of one without a custom id.")
 
 
 class RevocationDocument(Document):
@@ -170,12 +171,16 @@ class StaffRest:
     async def revoke(self, request: Request, body: RevocationRequest) -> Response:
         """Staff only: refuses the consumer from now on, and closes the consumer's sockets with 4403."""
         check_staff(await self.identify(request), "revoking")
-        revocation = await self.revocations.revoke(body.consumer)
+        revocation = await self.revocations.revoke(_principal(body.consumer, body.username))
         revoked_at = json_format.MessageToDict(revocation.revoked_at)
         return JSONResponse({"consumer": body.consumer, "revoked_at": revoked_at}, status_code=201)
 
-    async def lift(self, request: Request, consumer: str) -> Response:
+    async def lift(self, request: Request, consumer: str, username: bool = False) -> Response:
         """Staff only: lets the consumer in again."""
         check_staff(await self.identify(request), "revoking")
-        await self.revocations.lift(consumer)
+        await self.revocations.lift(_principal(consumer, username))
         return Response(status_code=204)
+
+
+def _principal(consumer: str, is_username: bool) -> str:
+    return principal_of(consumer) if is_username else consumer
