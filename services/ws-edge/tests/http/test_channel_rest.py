@@ -195,7 +195,7 @@ async def test_a_consumer_has_a_limit_of_channels_per_hour_and_others_have_their
 
 @pytest.mark.parametrize("edges", [1, 2])
 async def test_calls_at_the_same_time_do_not_add_more_than_a_channel_may_have(edges: int) -> None:
-    limits = {"max_channel_subscriptions": 10, "kafka": True}
+    limits: dict[str, Any] = {"max_channel_subscriptions": 10, "kafka": True}
     async with RunningEdge(**limits) as one, RunningEdge(beside=one, **limits) as other:
         clients = [
             AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers(), timeout=60) for edge in (one, other)

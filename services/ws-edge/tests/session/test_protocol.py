@@ -7,6 +7,7 @@ import socket as sockets
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from uvicorn.protocols.utils import ClientDisconnected
@@ -178,7 +179,7 @@ async def test_a_stalled_client_does_not_keep_the_edge_from_ending() -> None:
 
 async def test_a_client_that_stops_reading_delays_the_close_of_no_other() -> None:
     """Its last frame fills the buffer, and no other waits: so its close frame is the one that would wait for it."""
-    limits = {"max_sent_frame_bytes": 4_000_000, "sockets_per_s": 20.0, "slow_start_s": 0.0}
+    limits: dict[str, Any] = {"max_sent_frame_bytes": 4_000_000, "sockets_per_s": 20.0, "slow_start_s": 0.0}
     async with RunningEdge(min_interval_ms=10, default_interval_ms=10, tick_ms=5, **limits) as edge:
         stalled = [await connect_and_never_read(edge) for _ in "123"]
         async with edge.socket("/update/orders/1") as reading:
