@@ -3,10 +3,8 @@
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
 
 from fastapi import Response
-from fastapi.responses import JSONResponse
 
 from ws_edge.states import KeyState, Position
 from ws_edge.stores import Store
@@ -51,17 +49,17 @@ def page_etag(rows: Iterable[KeyState], is_last: bool) -> str:
 
 
 async def conditional(
-    document: Callable[[], Awaitable[dict[str, Any]]], etag: str, control: str, if_none_match: str | None, lag_ms: int
+    body: Callable[[], Awaitable[str]], etag: str, control: str, if_none_match: str | None, lag_ms: int
 ) -> Response:
-    """Answers with the document, or with 304 when the caller has a copy; one that is not kept confirms no copy.
+    """Answers with a body of JSON, or with 304 when the caller has a copy; one that is not kept confirms no copy.
 
-    The document is made only where it is sent.
+    The body is made only where it is sent.
     """
     headers = {"ETag": etag, "Cache-Control": control}
     known = {tag.strip().removeprefix("W/") for tag in (if_none_match or "").split(",")}
     if not lag_ms and control != NOT_KEPT and (etag.removeprefix("W/") in known or "*" in known):
         return Response(status_code=304, headers=headers)
-    return JSONResponse(await document(), headers=headers)
+    return Response(await body(), headers=headers, media_type="application/json")
 
 
 def _text(position: Position) -> str:

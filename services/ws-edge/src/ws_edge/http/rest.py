@@ -1,9 +1,11 @@
 """The calls that read once: an order, a key, a range; who is signed in, and tickets. int64 fields are strings."""
 
 import asyncio
+import json
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -228,16 +230,11 @@ class Rest:
         next_token = self.page_tokens.seal(page.next_page_token)
         is_whole = not (page_token or next_token)
 
-        async def document() -> dict[str, Any]:
-            return {
-                **await rows_document(rows),
-                "next_page_token": next_token,
-                **({"through": position_document(page.position)} if is_whole else {}),
-                **lag_document(page.lag_ms),
-            }
-
+        through = {"through": position_document(page.position)} if is_whole else {}
+        more = {"next_page_token": next_token, **through, **lag_document(page.lag_ms)}
+        body = partial(page_body, rows, more)
         control = self.caching.control(definition, page.lag_ms)
-        return await conditional(document, page_etag(rows, not next_token), control, if_none_match, page.lag_ms)
+        return await conditional(body, page_etag(rows, not next_token), control, if_none_match, page.lag_ms)
 
     async def get_consumer(self, request: Request) -> Response:
         """Answers with who is signed in."""
@@ -265,11 +262,11 @@ class Rest:
     async def _one(
         self, store: Store, state: KeyState, if_none_match: str | None, form: Callable[[KeyState], dict[str, Any]]
     ) -> Response:
-        async def document() -> dict[str, Any]:
-            return form(state)
+        async def body() -> str:
+            return json_text(form(state))
 
         control = self.caching.control(store, state.lag_ms)
-        return await conditional(document, key_etag(state), control, if_none_match, state.lag_ms)
+        return await conditional(body, key_etag(state), control, if_none_match, state.lag_ms)
 
     async def _look_up(self, request: Request, key: StoreKey) -> tuple[Store, KeyState]:
         consumer = await self.consumer(request)
@@ -290,17 +287,25 @@ def _absence(consumer: Consumer, store: Store, state: KeyState) -> str:
     return f"{state.key} {'was deleted' if state.deleted else 'is not known'}"
 
 
-async def rows_document(states: Sequence[KeyState]) -> dict[str, Any]:
-    """The fields `states` and, where there are any, `errors` of a page. Others have their turns meanwhile."""
-    rows, errors = list[dict[str, Any]](), list[dict[str, Any]]()
+async def page_body(states: Sequence[KeyState], more: Mapping[str, Any]) -> str:
+    """Returns a PageDocument with these rows, or their errors, and `more` fields, in JSON.
+
+    Each row is written once, and others have their turns meanwhile.
+    """
+    rows, errors = list[str](), list[dict[str, Any]]()
     for number, state in enumerate(states, 1):
         if number % ROWS_AT_ONCE == 0:
             await asyncio.sleep(0)
         try:
-            rows.append(state_document(state))
+            rows.append(json_text(state_document(state)))
         except UnreadableRowError as error:
             errors.append({"key": key_document(state.key), **error_document(error)})
-    return {"states": rows, **({"errors": errors} if errors else {})}
+    rest = json_text({"errors": errors, **more} if errors else more)
+    return f'{{"states":[{",".join(rows)}],{rest[1:]}'
+
+
+def json_text(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def key_document(key: StoreKey) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Rows of many groups, a page at a time, for staff, and of stores that everyone may read for everybody."""
 
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from fastapi import APIRouter, Request, Response
 
@@ -21,7 +21,7 @@ from ws_edge.http.rest import (
     SortTo,
     failures,
     lag_document,
-    rows_document,
+    page_body,
 )
 from ws_edge.stores import Stores, check_key_part, find
 from ws_edge.upstream.queries import Scan
@@ -75,9 +75,7 @@ class StoreRest:
         page = await self.client.scan(definition, scan)
         next_token = self.page_tokens.seal(page.next_page_token)
 
-        async def document() -> dict[str, Any]:
-            rows = await rows_document([seen_by(consumer, row) for row in page.states])
-            return {**rows, "next_page_token": next_token, **lag_document(page.lag_ms)}
-
+        rows = [seen_by(consumer, row) for row in page.states]
+        body = partial(page_body, rows, {"next_page_token": next_token, **lag_document(page.lag_ms)})
         control = self.caching.control(definition, page.lag_ms)
-        return await conditional(document, page_etag(page.states, not next_token), control, if_none_match, page.lag_ms)
+        return await conditional(body, page_etag(page.states, not next_token), control, if_none_match, page.lag_ms)
