@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from statecast_domains.derived import keyed_store
+from statecast_domains.derived_files import edge_entry
 from statecast_domains.pipeline_file import read
+from statecast_domains.store_definition import keyed_store
 from stream_processor.__main__ import main
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "game"
@@ -19,10 +20,10 @@ def test_the_pipeline_is_sound_with_the_mounted_message(monkeypatch: pytest.Monk
 
 
 def test_the_stores_of_both_services_follow_from_the_pipeline() -> None:
-    store = keyed_store(read(EXAMPLE / "pipelines" / "games-by-key.yaml"), "")
+    store = keyed_store(read(EXAMPLE / "pipelines" / "games-by-key.yaml"))
     edge, query = (
         yaml.safe_load((EXAMPLE / name).read_text())["stores"] for name in ("edge-stores.yaml", "query-stores.yaml")
     )
 
-    assert edge == [store.edge_entry]
-    assert query == [store.query_entry]
+    assert edge == [edge_entry(store)]
+    assert query == [store.entry]

@@ -18,7 +18,7 @@ from kafka_topics.topics_file import Topic, read_topics
 from query_service.settings import SHIPPED_STORES
 from query_service.storage.stores_file import read_stores
 from statecast_domains.derivation import Derivation, derive
-from statecast_domains.derived_files import edge_stores_text, query_stores_text, topics_text
+from statecast_domains.derived_files import edge_stores_text, stores_text, topics_text
 from statecast_domains.directories import pipeline_files
 from statecast_domains.domain import read_domains
 from statecast_domains.pipeline_file import PipelineFile, read
@@ -97,7 +97,7 @@ def test_a_store_holds_the_message_that_its_pipeline_writes() -> None:
     ("file", "text"),
     [
         (ROOT / "infra" / "kafka" / "topics.yaml", topics_text),
-        (SHIPPED_STORES, query_stores_text),
+        (SHIPPED_STORES, stores_text),
         (ws_edge.stores.SHIPPED, edge_stores_text),
     ],
     ids=["topics", "query-service", "ws-edge"],
@@ -127,7 +127,7 @@ def test_what_edges_keep_is_a_plain_store_on_a_compacted_topic() -> None:
 def test_a_channel_ends_before_its_records_do() -> None:
     lifetime_ms = ws_edge.settings.Settings.model_fields["channel_lifetime_s"].default * 1000
 
-    assert lifetime_ms < (STORES["push-channels"].retain or 0) <= int(TOPICS["push-channels"].config["retention.ms"])
+    assert lifetime_ms < (STORES["push-channels"].retain_ms or 0) <= int(TOPICS["push-channels"].config["retention.ms"])
 
 
 def test_the_edge_reads_each_store_as_its_pipeline_keeps_it() -> None:

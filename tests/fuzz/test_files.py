@@ -75,7 +75,7 @@ PLAIN_STORES: Any = yaml.safe_load(
         format: plain
         message: json
         partitioner: crc32
-        store: {engine: memory}
+        engine: memory
         replicas: 3
         retain: 24h
         history: {versions: 20}

@@ -22,12 +22,12 @@ from statecast.state.v1.state_pb2 import StateKey, StateRecord
 from testkit.query_service import FakeRecord, encoded_state, store_definition
 
 NOW_MS = 1_700_000_000_000
-MEMORY = {"engine": "memory"}
+MEMORY = "memory"
 STORES = (
-    store_definition("keyed", topic="keyed", store=MEMORY),
-    store_definition("versions", topic="versions", store=MEMORY, history={"versions": 2}),
+    store_definition("keyed", topic="keyed", engine=MEMORY),
+    store_definition("versions", topic="versions", engine=MEMORY, history={"versions": 2}),
     store_definition("aged", topic="aged", history={"age": "1h"}),
-    store_definition("plain", topic="plain", store=MEMORY, message="bytes", format="plain"),
+    store_definition("plain", topic="plain", engine=MEMORY, message="bytes", format="plain"),
     store_definition("retained", topic="retained", message="bytes", format="plain", retain="1h", history={"age": "1m"}),
 )
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from statecast_domains.derivation import Derivation, derive
-from statecast_domains.derived_files import edge_stores_text, query_stores_text, topics_text
+from statecast_domains.derived_files import stores_text, topics_text
 from statecast_domains.domain import read_domains
 from statecast_domains.errors import DomainFileError
 
@@ -146,53 +146,45 @@ def test_a_keyed_topic_is_a_store_for_staff_unless_it_says_otherwise(derived: Ca
         " private: [{path: code, owner: owner_id}], description: By sensor., interval: 5s}\n"
     )
 
-    [store] = derived(BESIDE, PIPELINE, ROUTE).edge_stores
-    [chosen] = derived(BESIDE, PIPELINE + said).edge_stores
+    store, *_ = derived(BESIDE, PIPELINE, ROUTE).stores
+    chosen, *_ = derived(BESIDE, PIPELINE + said).stores
 
-    assert store.query_entry == {
+    assert store.readers == "staff"
+    assert store.entry == {
         "name": "readings-by-sensor",
         "topic": "readings-by-sensor",
         "message": "house.v1.Reading",
-    }
-    assert store.edge_entry == {
-        "name": "readings-by-sensor",
-        "message": "house.v1.Reading",
         "keeps": "members",
-        "owner": "staff",
     }
-    assert chosen.query_entry == {
-        **store.query_entry,
-        "store": {"engine": "memory"},
-        "replicas": 3,
+    assert chosen.entry == {
+        **store.entry,
+        "description": "By sensor.",
+        "interval": "5s",
+        "readers": {"field": "owner_id"},
+        "engine": "memory",
         "history": {"age": "1h"},
-        "owner": "owner_id",
+        "replicas": 3,
+        "private": [{"path": "code", "owner": "owner_id"}],
     }
-    assert chosen.edge_entry["owner"] == {"field": "owner_id"}
-    assert chosen.edge_entry["private"] == [{"path": "code", "owner": "owner_id"}]
-    assert (chosen.edge_entry["description"], chosen.edge_entry["interval_ms"]) == ("By sensor.", 5000)
 
 
-def test_a_plain_topic_is_served_as_it_is_and_bytes_by_the_query_service_alone(
-    derived: Callable[..., Derivation],
-) -> None:
+def test_a_plain_topic_is_served_as_it_is(derived: Callable[..., Derivation]) -> None:
     stores = """\
 stores:
   - {name: rooms, topic: rooms, message: json, partitioner: crc32, retain: 24h, readers: everyone}
-  - {name: raw, topic: readings, message: bytes}
 """
     derivation = derived(BESIDE + stores, PIPELINE)
 
     by_name = {store.name: store for store in derivation.stores}
-    assert by_name["rooms"].query_entry == {
+    assert by_name["rooms"].entry == {
         "name": "rooms",
         "topic": "rooms",
         "message": "json",
-        "format": "plain",
+        "readers": "everyone",
         "partitioner": "crc32",
         "retain": "1d",
+        "format": "plain",
     }
-    assert [store.name for store in derivation.edge_stores] == ["readings-by-sensor", "rooms"]
-    assert by_name["rooms"].edge_entry == {"name": "rooms", "message": "json", "keeps": "one", "owner": "everyone"}
 
 
 def test_the_topics_of_every_system_begin_with_the_prefix(derived: Callable[..., Derivation]) -> None:
@@ -211,10 +203,7 @@ def test_each_file_is_yaml_with_what_was_derived(derived: Callable[..., Derivati
     derivation = derived(BESIDE, PIPELINE)
 
     assert yaml.safe_load(topics_text(derivation)) == {"topics": [each.entry for each in derivation.topics]}
-    assert yaml.safe_load(query_stores_text(derivation)) == {"stores": [each.query_entry for each in derivation.stores]}
-    assert yaml.safe_load(edge_stores_text(derivation)) == {
-        "stores": [each.edge_entry for each in derivation.edge_stores]
-    }
+    assert yaml.safe_load(stores_text(derivation)) == {"stores": [each.entry for each in derivation.stores]}
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def open_store(request: pytest.FixtureRequest, open_directory: Callable[..., Sto
     opened: list[PartitionStore] = []
 
     def make(**fields: object) -> PartitionStore:
-        definition = store_definition(store={"engine": request.param}, **fields)
+        definition = store_definition(engine=request.param, **fields)
         opened.append(open_directory().open(definition, "id", 0, 0))
         return opened[-1]
 

@@ -40,9 +40,9 @@ PARTITIONS = 4
 GROUP = "customer-0001"
 ORDER = "order-1"
 STORES = (
-    store_definition("orders-by-key", topic="keyed", owner="customer_id", history={"versions": 3}),
+    store_definition("orders-by-key", topic="keyed", readers={"field": "customer_id"}, history={"versions": 3}),
     store_definition("orders-by-customer", topic="members", history={"age": "1d"}),
-    store_definition("orders-by-item", topic="items", store={"engine": "memory"}),
+    store_definition("orders-by-item", topic="items", engine="memory"),
     store_definition("plain", topic="plain", message="bytes", format="plain", retain="24h", history={"versions": 2}),
     store_definition("crc", topic="crc", message="json", format="plain", partitioner="crc32", history={"age": "1h"}),
 )

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from statecast_domains.derived import EDGE, PROCESSOR, QUERY_SERVICE, Store, Topic, keyed_store, plain_store
+from statecast_domains.derived import EDGE, PROCESSOR, QUERY_SERVICE, Topic
 from statecast_domains.domain import Domain
 from statecast_domains.domain_file import DomainFile, TopicSection
 from statecast_domains.errors import DomainFileError, PipelineFileError
-from statecast_domains.own_topics import edge_stores, own_topics
+from statecast_domains.own_topics import KEPT, edge_stores, own_topics
 from statecast_domains.pipeline_file import PipelineFile
 from statecast_domains.row_topics import CLEANUP_POLICY, COMPACTION_LAG, keeps_rows, misread_topics
+from statecast_domains.store_definition import StoreDefinition, keyed_store, plain_store
 from statecast_service.settings import suggest
 from statecast_service.topic_names import MAX_TOPIC_NAME, is_topic_name
 
@@ -24,12 +25,9 @@ class Derivation:
     """All topics and stores of a system: those of its domains in their order, then those that every system has."""
 
     topics: Sequence[Topic]
-    stores: Sequence[Store]
-
-    @property
-    def edge_stores(self) -> list[Store]:
-        """Those that clients may read by the edge."""
-        return [store for store in self.stores if store.readers is not None]
+    stores: Sequence[StoreDefinition]
+    store_users: Mapping[str, str]
+    """The users of each store by its name, as Topic.about names those of a topic."""
 
 
 def derive(domains: Sequence[Domain]) -> Derivation:
@@ -46,8 +44,8 @@ def derive(domains: Sequence[Domain]) -> Derivation:
             raise DomainFileError(system.named_in[topic.name], "", problem)
         system.topics[topic.name] = topic
     for store in edge_stores(prefix):
-        system.add_store(store, f"what {EDGE} keeps", "name")
-    return Derivation(list(system.topics.values()), list(system.stores.values()))
+        system.add_store(store, KEPT, f"what {EDGE} keeps", "name")
+    return Derivation(list(system.topics.values()), list(system.stores.values()), system.store_users)
 
 
 def _prefix(domains: Sequence[Domain]) -> str:
@@ -66,7 +64,8 @@ class _System:
     """The system's parts that are known so far, by name."""
 
     topics: dict[str, Topic] = field(default_factory=dict)
-    stores: dict[str, Store] = field(default_factory=dict)
+    stores: dict[str, StoreDefinition] = field(default_factory=dict)
+    store_users: dict[str, str] = field(default_factory=dict)
     named_in: dict[str, str] = field(default_factory=dict)
     """The file that declares each topic or writes it."""
     pipelines: dict[str, str] = field(default_factory=dict)
@@ -96,7 +95,7 @@ class _System:
                 self._allow(topic, str(file), key, PROCESSOR, "Read")
             self._read_sources(file, pipeline)
             if pipeline.keep.shape != "route":
-                self.add_store(keyed_store(pipeline, about), str(file), "name")
+                self.add_store(keyed_store(pipeline), about, str(file), "name")
         for index, plain in enumerate(domain.file.stores):
             if plain.topic in self.placed_in:
                 problem = (
@@ -105,7 +104,7 @@ class _System:
                 raise DomainFileError(
                     str(domain.domain_file), f"stores[{index}].topic", f"{problem}: no lookup would find them"
                 )
-            self.add_store(plain_store(plain, about), str(domain.domain_file), f"stores[{index}].name")
+            self.add_store(plain_store(plain), about, str(domain.domain_file), f"stores[{index}].name")
 
     def _read_sources(self, file: object, pipeline: PipelineFile) -> None:
         for section, source in pipeline.sources.items():
@@ -147,14 +146,14 @@ class _System:
         topic = self.topics[table]
         self.topics[table] = replace(topic, config={COMPACTION_LAG: str(_DAY_MS), **topic.config})
 
-    def add_store(self, store: Store, file: str, key: str) -> None:
+    def add_store(self, store: StoreDefinition, about: str, file: str, key: str) -> None:
         """Adds a store, which the query service reads."""
         if store.name in self.stores:
             raise DomainFileError(file, key, f"there is another store {store.name}: take another name")
         if other := next((each.name for each in self.stores.values() if each.topic == store.topic), None):
             raise DomainFileError(file, key, f"the topic {store.topic} is already that of the store {other}")
         self._allow(store.topic, file, key.replace("name", "topic"), QUERY_SERVICE, "Read", "DescribeConfigs")
-        self.stores[store.name] = store
+        self.stores[store.name], self.store_users[store.name] = store, about
 
     def _allow(self, topic: str, file: str, key: str, service: str, *operations: str) -> None:
         if topic not in self.topics:

@@ -7,6 +7,9 @@ from math import inf
 import yaml
 
 from statecast_domains.derivation import Derivation
+from statecast_domains.domain_file import BYTES
+from statecast_domains.own_topics import KEPT
+from statecast_domains.store_definition import StoreDefinition
 
 _MADE = "# Made of the files of domains, and made anew with them: change those, and not this file."
 _TOPICS = """\
@@ -14,9 +17,18 @@ _TOPICS = """\
 # `access` is what each service needs of a topic where Kafka has ACLs: `kafka-topics --acls`.
 # A keyed topic has as many partitions as its group's shards; the number can never change without a new topic.
 """
-_QUERY_STORES = (
-    "# What the query service serves: which topic each store holds, what its values are, and whose they are.\n"
-)
+_STORES = """\
+# The stores that the query service serves, and passes on to the edges. Staff see all rows of all stores.
+#   keeps: one      one value per group (the default)
+#          members  many per group, each with a sort value and a name
+#   readers: staff                       nobody but staff (the default)
+#            everyone                    all consumers
+#            {field: F}                  the consumer whose id stands in the row's field F
+#            {field: F, group: true}     the same, and the group of every key is that id as well
+#   private:                              fields that not all who see a row see; staff do
+#     - {path: hands, owner: player_id}   of a list, each element is for the consumer whose id stands in its field
+#                                         player_id; of anything else, for the one whose id stands in the row's
+"""
 _EDGE_STORES = """\
 # The stores that clients may read, and who sees their rows. Staff see all rows of all stores.
 #   message: a message of the contract, or of the directory STATECAST_DESCRIPTORS; `json` for a plain store of JSON
@@ -37,16 +49,28 @@ def topics_text(derivation: Derivation) -> str:
     return _file(_TOPICS, "topics", [(topic.about, _in_lines(topic.entry)) for topic in derivation.topics])
 
 
-def query_stores_text(derivation: Derivation) -> str:
-    """The query service's stores file."""
-    entries = [(store.about, f"  - {_flow(store.query_entry)}\n") for store in derivation.stores]
-    return _file(_QUERY_STORES, "stores", entries)
+def stores_text(derivation: Derivation) -> str:
+    """The stores file."""
+    entries = [(derivation.store_users[store.name], _in_lines(store.entry)) for store in derivation.stores]
+    return _file(_STORES, "stores", entries)
 
 
 def edge_stores_text(derivation: Derivation) -> str:
     """The edge's stores file."""
-    entries = [(store.about, _in_lines(store.edge_entry)) for store in derivation.edge_stores]
+    entries = [
+        (derivation.store_users[store.name], _in_lines(edge_entry(store)))
+        for store in derivation.stores
+        if derivation.store_users[store.name] != KEPT and store.message != BYTES
+    ]
     return _file(_EDGE_STORES, "stores", entries)
+
+
+def edge_entry(store: StoreDefinition) -> dict[str, object]:
+    """The store's entry in the edge's file."""
+    entry = {"name": store.name, "message": store.message, "keeps": store.keeps, "owner": "staff"}
+    chosen = {key: value for key, value in store.entry.items() if key in ("private", "description")}
+    readers = {"owner": store.entry["readers"]} if "readers" in store.entry else {}
+    return entry | readers | chosen | ({"interval_ms": store.interval_ms} if store.interval else {})
 
 
 def _file(head: str, key: str, entries: Sequence[tuple[str, str]]) -> str:

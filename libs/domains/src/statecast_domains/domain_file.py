@@ -1,6 +1,7 @@
 """The form of `domain.yaml`: the parts of a domain beside its pipelines."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -47,7 +48,7 @@ class PlainStoreSection(StoreSection):
         "by default, `fnv1a` as Sarama and kafka-go do, `fnv1a_reference` as Sarama's NewReferenceHashPartitioner.",
     )
     retain: Duration | None = Field(
-        None, description="Rows are absent once their record is older than this. Default: they stay."
+        None, gt=timedelta(0), description="Rows are absent once their record is older than this. Default: they stay."
     )
 
 

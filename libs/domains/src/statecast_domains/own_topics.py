@@ -1,11 +1,11 @@
 """The topics that every system has, whatever its domains are: what the edges keep, and what runners of jobs tell."""
 
-from statecast_domains.derived import EDGE, JOBS, QUERY_SERVICE, Store, Topic
+from statecast_domains.derived import EDGE, JOBS, QUERY_SERVICE, Topic
+from statecast_domains.store_definition import StoreDefinition
 
 KEPT = "What the edges keep: channels, which end before retention.ms, and consumers whose credentials no longer hold."
 TOLD = "What the runners of jobs tell each other (`statecast each-local`). A run must end before retention.ms."
 CHANNELS, REVOCATIONS, RUNS = "push-channels", "revoked-consumers", "job-runs"
-MURMUR2 = "murmur2"
 PARTITIONS = 4
 
 
@@ -26,10 +26,11 @@ def _of_edges(name: str, config: dict[str, str]) -> Topic:
     return written.with_access(QUERY_SERVICE, "Read", "DescribeConfigs")
 
 
-def edge_stores(prefix: str) -> list[Store]:
+def edge_stores(prefix: str) -> list[StoreDefinition]:
     """The stores that hold what the edges keep, which no client reads."""
-    channel, revocation = "statecast.push.v1.ChannelRecord", "statecast.push.v1.Revocation"
+    channels = {"message": "statecast.push.v1.ChannelRecord", "keeps": "members", "retain": "48h"}
+    revocations = {"message": "statecast.push.v1.Revocation"}
     return [
-        Store(CHANNELS, prefix + CHANNELS, channel, None, partitioner=MURMUR2, retain="48h", about=KEPT),
-        Store(REVOCATIONS, prefix + REVOCATIONS, revocation, None, partitioner=MURMUR2, about=KEPT),
+        StoreDefinition.model_validate({"name": name, "topic": prefix + name, "format": "plain", **fields})
+        for name, fields in ((CHANNELS, channels), (REVOCATIONS, revocations))
     ]

@@ -224,7 +224,7 @@ class HistorySection(Section):
     """Which older versions of a key a store keeps: one of the two."""
 
     versions: int | None = Field(None, ge=1, le=10_000, description="So many versions beside the newest.")
-    age: Duration | None = Field(None, description="Versions that were the newest within this time.")
+    age: Duration | None = Field(None, gt=timedelta(0), description="Versions that were the newest within this time.")
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "HistorySection":

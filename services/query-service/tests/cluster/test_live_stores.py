@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -104,7 +105,7 @@ async def test_a_wrong_file_changes_nothing(scene: Scene) -> None:
     ("changed", "named"),
     [
         ({"topic": "other"}, "topic"),
-        ({"format": "plain", "retain": "1h"}, "format and retain"),
+        ({"format": "plain", "retain": "1h"}, "retain and format"),
         ({"replicas": 3}, "replicas"),
     ],
 )
@@ -118,11 +119,20 @@ async def test_another_definition_of_a_store_is_refused_once_and_the_new_ones_ar
     assert not scene.is_sound
 
 
-async def test_another_owner_is_passed_on(scene: Scene) -> None:
-    errors = await scene.write([definition(owner="customer_id")])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"readers": {"field": "customer_id"}},
+        {"private": [{"path": "tracking_number", "owner": "customer_id"}]},
+        {"keeps": "members"},
+        {"description": "Orders.", "interval": "5s"},
+    ],
+)
+async def test_what_edges_go_by_is_passed_on(scene: Scene, changed: dict[str, Any]) -> None:
+    errors = await scene.write([definition(**changed)])
 
     assert not errors
-    assert scene.view.store(STORE).owner == "customer_id"
+    assert scene.view.store(STORE) == definition(**changed)
 
 
 async def test_a_topic_gets_another_store_once_its_old_one_is_closed(

@@ -37,7 +37,7 @@ def rows() -> list[Parts]:
 @pytest.fixture(params=["rocksdb", "memory"])
 async def replica(request: pytest.FixtureRequest, open_replica: OpenReplica, rows: list[Parts]) -> Replica:
     """All rows, and one more in each group that was deleted."""
-    opened = open_replica(store={"engine": request.param})
+    opened = open_replica(engine=request.param)
     deleted = sorted({(group, "1", "deleted") for group, _, _ in rows})
     opened.apply([put(text_of(parts), 1, offset) for offset, parts in enumerate(rows + deleted)], 1000)
     opened.apply([tombstone(text_of(parts), 2, 1000 + offset) for offset, parts in enumerate(deleted)], 2000)
@@ -95,7 +95,7 @@ async def test_a_window_has_the_rows_of_the_model(
 @pytest.mark.parametrize("engine", ["rocksdb", "memory"])
 @pytest.mark.parametrize("reverse", [False, True])
 async def test_a_window_reads_little_beside_its_rows(open_replica: OpenReplica, engine: str, reverse: bool) -> None:
-    opened = open_replica(store={"engine": engine})
+    opened = open_replica(engine=engine)
     rows = [(f"g{group}", f"{sort:04d}", "m") for group in range(5) for sort in range(2000)]
     opened.apply([put(text_of(row), 1, offset) for offset, row in enumerate(rows)], len(rows))
     window = ScanStatesRequest(store="s", group_from="g1", group_to="g4", sort_from="1000", sort_to="1002")

@@ -3,16 +3,17 @@
 from typing import get_args
 
 import pytest
+import yaml
 
 from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
 from query_service.errors import NotServedError, UnknownStoreError
-from query_service.server.shard_listing import ShardListing
+from query_service.server.shard_listing import ShardListing, listed
 from query_service.storage.progress import Freshness
 from query_service.storage.stores_file import StoreDefinition
 from statecast.partitioning import PARTITIONERS
 from statecast.query.v1 import query_pb2
-from testkit.query_service import FakePeers, FakeReads, ManualClock, preference_of
+from testkit.query_service import FakePeers, FakeReads, ManualClock, preference_of, store_definition
 
 STORE = "orders-by-key"
 OTHER = Member("query-2", "h:1", "h:2", 1)
@@ -99,12 +100,17 @@ async def test_a_store_that_there_is_not_is_named(listing: ShardListing) -> None
         await listing.shards("orders")
 
 
-async def test_a_store_without_its_topic_is_left_out_of_the_list_of_all(
-    listing: ShardListing, serving_view: View
+async def test_a_store_without_its_topic_stands_apart_in_the_list_of_all(
+    listing: ShardListing, serving_view: View, clock: ManualClock
 ) -> None:
+    version = (await listing.shards("")).version
     serving_view.topics = {}
+    clock.now += 1
+    answer = await listing.shards("", version)
 
-    assert not (await listing.shards("")).stores
+    assert not answer.stores
+    assert [(store.store, store.partitions) for store in answer.without_topic] == [(STORE, 0)]
+    assert answer.without_topic[0].readers == query_pb2.READERS_STAFF
     with pytest.raises(NotServedError):
         await listing.shards(STORE)
 
@@ -117,21 +123,58 @@ async def test_the_own_partitions_are_listed_in_order(listing: ShardListing) -> 
     ]
 
 
-async def test_a_store_says_whose_its_rows_are_and_how_its_groups_are_spread(
-    listing: ShardListing, serving_view: View
+READERS = {
+    "staff": (query_pb2.READERS_STAFF, "", False),
+    "everyone": (query_pb2.READERS_EVERYONE, "", False),
+    "{field: customer}": (query_pb2.READERS_OWNER, "customer", False),
+    "{field: customer, group: true}": (query_pb2.READERS_OWNER, "customer", True),
+}
+
+
+@pytest.mark.parametrize(("readers", "expected"), READERS.items())
+def test_a_store_says_who_may_read_it(readers: str, expected: tuple[object, ...]) -> None:
+    store = listed(store_definition(readers=yaml.safe_load(readers)))
+
+    assert (store.readers, store.owner, store.group_is_owner) == expected
+
+
+def test_a_store_says_all_that_an_edge_must_know() -> None:
+    private = [{"path": "deal.hands", "owner": "player"}, {"path": "stake", "owner": "customer"}]
+    chosen = {"keeps": "members", "description": "Games.", "interval": "5s", "private": private}
+    store, other = listed(store_definition(**chosen)), listed(store_definition())
+
+    assert [([*each.path], each.owner) for each in store.private_fields] == [
+        (["deal", "hands"], "player"),
+        (["stake"], "customer"),
+    ]
+    assert (store.members, store.description, store.interval_ms) == (True, "Games.", 5000)
+    assert (other.members, other.description, other.interval_ms) == (False, "", 0)
+
+
+async def test_a_change_of_rights_is_another_version(
+    listing: ShardListing, serving_view: View, clock: ManualClock
 ) -> None:
+    version = (await listing.shards("")).version
+    definition = serving_view.store(STORE)
+    serving_view.stores = {STORE: definition.model_copy(update={"readers": "everyone"})}
+    clock.now += 1
+    answer = await listing.shards("", version)
+
+    assert [store.readers for store in answer.stores] == [query_pb2.READERS_EVERYONE]
+
+
+async def test_a_store_says_how_its_groups_are_spread(listing: ShardListing, serving_view: View) -> None:
     plain = {
         "message": "json",
         "format": "plain",
         "partitioner": "crc32",
-        "owner": "customer",
         "history": {"age": "1h"},
     }
     definition = StoreDefinition.model_validate({"name": STORE, "topic": "topic", **plain})
     serving_view.stores[STORE] = definition
     (store,) = (await listing.shards(STORE)).stores
 
-    assert (store.message, store.owner, store.history) == ("json", "customer", True)
+    assert (store.message, store.history) == ("json", True)
     assert store.partitioner == query_pb2.PARTITIONER_CRC32
 
 

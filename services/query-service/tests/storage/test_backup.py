@@ -73,7 +73,7 @@ async def test_an_instance_goes_on_from_it(backup: Path, empty: StoreDirectory) 
     ("definition", "reason"),
     [
         (store_definition("another"), "stores file"),
-        (store_definition(STORE, store={"engine": "memory"}), "stores file"),
+        (store_definition(STORE, engine="memory"), "stores file"),
         (store_definition(STORE, topic="another"), "topic"),
         (store_definition(STORE, history={"versions": 2}), "rules"),
     ],

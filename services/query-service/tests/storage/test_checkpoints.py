@@ -117,7 +117,7 @@ async def test_what_an_earlier_process_kept_is_deleted(
 
 async def test_a_store_in_memory_gives_none(open_replica: OpenReplica, checkpoints: Checkpoints) -> None:
     with pytest.raises(CheckpointRefusedError, match="memory"):
-        checkpoints.create(open_replica(1, store={"engine": "memory"}))
+        checkpoints.create(open_replica(1, engine="memory"))
 
 
 async def test_a_store_that_has_moved_away_gives_none_and_takes_no_place(

@@ -164,7 +164,7 @@ def test_a_directory_is_rebuilt_when_the_stores_file_wants_it_otherwise(
 
 
 def test_a_store_in_memory_has_no_directory_and_starts_empty(open_directory: OpenDirectory, tmp_path: Path) -> None:
-    definition = store_definition(store={"engine": "memory"})
+    definition = store_definition(engine="memory")
     store = open_directory().open(definition, "id", 3, 0)
     store.write({b"a": ROW}, 2, 0)
     store.close()

@@ -123,7 +123,7 @@ def test_who_may_read_and_what_is_new_is_said_before_it_is_applied(
 
     assert plan([str(domain), "--out", str(out)]) == 1
     assert said() == [
-        f"~ {out}/query-stores.yaml: orders-by-key: owner is customer_id, and will be left out",
+        f"~ {out}/query-stores.yaml: orders-by-key: readers is {{'field': 'customer_id'}}, and will be everyone",
         f"~ {out}/edge-stores.yaml: orders-by-key: owner is {{'field': 'customer_id'}}, and will be everyone",
     ]
 

@@ -10,8 +10,8 @@ from query_service.metrics import Metrics
 from query_service.storage.stores_file import StoreDefinition
 from statecast_service.watched_files import FollowedFile
 
-_LIVE = {"owner"}
-"""Keys of a store that are passed on and decide nothing here."""
+_LIVE = {"description", "interval", "keeps", "private", "readers"}
+"""Keys of a store that are passed on to edges and decide nothing here."""
 
 _log = structlog.get_logger()
 

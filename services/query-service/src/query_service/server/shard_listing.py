@@ -12,6 +12,7 @@ from query_service.errors import LookupFailedError
 from query_service.reads.messages import fill_freshness, fill_position
 from query_service.reads.route import Preference
 from query_service.reads.routed_peer import Held
+from query_service.storage.stores_file import StoreDefinition
 from statecast.position import Position
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as api
@@ -41,7 +42,7 @@ class ShardListing:
     async def shards(self, store: str, known_version: bytes = b"") -> api.ListShardsResponse:
         """Returns one store, or all for an empty name; the version alone to a caller that knows it.
 
-        A store is left out of the list of all until the broker has described its topic. Raises UnknownStoreError;
+        In the list of all, a store whose topic the broker has not described yet stands apart. Raises UnknownStoreError;
         NotServedError without the store's topic, and outside of the group, where the map would be empty.
         """
         self.view.check_joined()
@@ -57,10 +58,12 @@ class ShardListing:
 
     async def _make(self, store: str) -> "_Listing":
         began = self.monotonic()
-        stores = self.view.stores.values()
-        names = [store] if store else [known.name for known in stores if known.topic in self.view.topics]
+        all_stores = self.view.stores.values()
+        names = [store] if store else [each.name for each in all_stores if each.topic in self.view.topics]
         response = api.ListShardsResponse(stores=[self._store(name) for name in names])
-        version = blake2b(b"".join(message.SerializeToString(deterministic=True) for message in response.stores))
+        if not store:
+            response.without_topic.extend(listed(each) for each in all_stores if each.topic not in self.view.topics)
+        version = blake2b(response.SerializeToString(deterministic=True))
         own = self._own()
         for message in response.stores:
             for partition in range(message.partitions):
@@ -82,18 +85,11 @@ class ShardListing:
         return response
 
     def _store(self, name: str) -> query_pb2.Store:
-        definition, topic = self.view.store(name), self.view.topic(name)
         misplaced = self.view.misplaced.get(name)
-        return query_pb2.Store(
-            store=name,
-            topic=topic.name,
-            message=definition.message,
-            partitions=topic.partitions,
-            owner=definition.owner or "",
-            history=definition.history is not None,
-            partitioner=query_pb2.Partitioner.Value(f"PARTITIONER_{definition.partitioner.upper()}"),
-            misplaced="" if misplaced is None else misplaced.reason,
-        )
+        message = listed(self.view.store(name))
+        message.partitions = self.view.topic(name).partitions
+        message.misplaced = "" if misplaced is None else misplaced.reason
+        return message
 
     def _own(self) -> Held:
         instance = self.view.me.instance
@@ -110,3 +106,22 @@ class ShardListing:
             if freshness is not None:
                 replica.lag_records, replica.lag_ms = freshness.lag_records, freshness.lag_ms
                 fill_position(replica.current_through, Position(freshness.epoch, freshness.applied_offset))
+
+
+def listed(store: StoreDefinition) -> query_pb2.Store:
+    """Returns a store as ListShards lists it, without the facts that the broker and the rows decide."""
+    readers = store.readers if isinstance(store.readers, str) else "owner"
+    return query_pb2.Store(
+        store=store.name,
+        topic=store.topic,
+        message=store.message,
+        history=store.history is not None,
+        partitioner=query_pb2.Partitioner.Value(f"PARTITIONER_{store.partitioner.upper()}"),
+        readers=query_pb2.Readers.Value(f"READERS_{readers.upper()}"),
+        owner=store.owner or "",
+        group_is_owner=store.group_is_owner,
+        private_fields=[query_pb2.PrivateField(path=each.path.split("."), owner=each.owner) for each in store.private],
+        members=store.keeps == "members",
+        description=store.description or "",
+        interval_ms=store.interval_ms or 0,
+    )

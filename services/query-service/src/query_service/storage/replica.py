@@ -77,9 +77,10 @@ class Replica:
             values = self._serving_store().get_many(keys)
         except StoreError as error:
             raise NotServedError(str(error)) from error
-        if self.definition.retain is None:
+        retain_ms = self.definition.retain_ms
+        if retain_ms is None:
             return values
-        before_ms = self.wall_ms() - self.definition.retain
+        before_ms = self.wall_ms() - retain_ms
         return [unexpired(value, before_ms) for value in values]
 
     def scan(
@@ -87,8 +88,9 @@ class Replica:
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yields rows with first <= key < end that are not skipped, as of one moment. Raises as `read` does."""
         try:
-            rows, retain = self._serving_store().scan(first, end, reverse=reverse, skip=skip), self.definition.retain
-            yield from rows if retain is None else unexpired_rows(rows, self.wall_ms() - retain)
+            rows = self._serving_store().scan(first, end, reverse=reverse, skip=skip)
+            retain_ms = self.definition.retain_ms
+            yield from rows if retain_ms is None else unexpired_rows(rows, self.wall_ms() - retain_ms)
         except StoreError as error:
             raise NotServedError(str(error)) from error
 
@@ -108,8 +110,8 @@ class Replica:
             yield newest
         try:
             older = self._serving_store().older_versions(key, min(before_offset, offset_of(newest)))
-            retain = self.definition.retain
-            before_ms = None if retain is None else self.wall_ms() - retain
+            retain_ms = self.definition.retain_ms
+            before_ms = None if retain_ms is None else self.wall_ms() - retain_ms
             yield from (value for value in older if before_ms is None or unexpired(value, before_ms) is not None)
         except StoreError as error:
             raise NotServedError(str(error)) from error
@@ -170,14 +172,13 @@ class Replica:
         if self.progress.serving:
             self.store.finish_restore()
         now_ms = self.wall_ms()
-        retain, history = self.definition.retain, self.definition.history
-        age = None if history is None else history.age
+        retain_ms, versions_ms = self.definition.retain_ms, self.definition.versions_ms
         before_offset = MAX_OFFSET if self.definition.plain else checkpointed_offset
-        seen = [self.store.purge_deletions(min(deletions_before_ms, now_ms - (age or 0)), limit, before_offset)]
-        if retain is not None:
-            seen.append(self.store.purge_expired(now_ms - retain, limit))
-        if age is not None:
-            seen.append(self.store.purge_versions(now_ms - age, limit))
+        seen = [self.store.purge_deletions(min(deletions_before_ms, now_ms - (versions_ms or 0)), limit, before_offset)]
+        if retain_ms is not None:
+            seen.append(self.store.purge_expired(now_ms - retain_ms, limit))
+        if versions_ms is not None:
+            seen.append(self.store.purge_versions(now_ms - versions_ms, limit))
         if self.progress.serving:
             self.store.note_current(now_ms - self.progress.unread_ms)
         return limit in seen

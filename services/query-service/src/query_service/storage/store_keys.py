@@ -140,9 +140,9 @@ def rules_of(definition: StoreDefinition) -> str:
     history = definition.history
     words: list[str] = [definition.format, definition.partitioner]
     if definition.retain is not None:
-        words.append(f"retained {definition.retain} ms")
+        words.append(f"retained {definition.retain_ms} ms")
     if history is not None:
-        words.append(f"versions {history.versions}" if history.age is None else f"versions for {history.age} ms")
+        words.append(f"versions for {definition.versions_ms} ms" if history.age else f"versions {history.versions}")
     return ", ".join(words)
 
 

@@ -45,7 +45,7 @@ def read_files(directory: Path) -> TeamFiles:
     sinks = frozenset(each.sink.topic for each in pipelines if each.keep.shape != "route")
     return TeamFiles(
         topics={topic.name: topic.entry for topic in derivation.topics},
-        stores={store.topic: store.query_entry for store in derivation.stores},
+        stores={store.topic: store.entry for store in derivation.stores},
         sources=frozenset(source.topic for source in read),
         tables=frozenset(source.topic for source in read if source.table in ("protobuf", "json")) - sinks,
         sinks=sinks,

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from statecast_domains.derived import Store
 from statecast_domains.derived import Topic as DerivedTopic
+from statecast_domains.store_definition import StoreDefinition
 from statecast_service.topics import Topic, differences
 
 Entry = Mapping[str, Any]
@@ -38,7 +38,7 @@ def of_topics(declared: Sequence[DerivedTopic], actual: Mapping[str, Topic]) -> 
             yield Difference("~", f"topic {line}", never=f"{topic.name}: has {existing.partitions} partitions" in line)
 
 
-def of_served(declared: Sequence[Store], served: Mapping[str, str]) -> Iterator[Difference]:
+def of_served(declared: Sequence[StoreDefinition], served: Mapping[str, str]) -> Iterator[Difference]:
     """Stores that the query service does not serve, or from another topic; `served` has the topic of each."""
     for store in declared:
         topic = served.get(store.name)

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from statecast_domains.derivation import Derivation
-from statecast_domains.derived_files import edge_stores_text, query_stores_text, topics_text
+from statecast_domains.derived_files import edge_stores_text, stores_text, topics_text
 from statecast_domains.domain import Domain
 from statecast_onboarding.domains.difference import Difference, Entry, of_entries
 from statecast_onboarding.errors import OnboardingError
@@ -23,7 +23,7 @@ def texts(derivation: Derivation) -> dict[str, str]:
     """The derived files by name."""
     return {
         TOPICS: topics_text(derivation),
-        QUERY_STORES: query_stores_text(derivation),
+        QUERY_STORES: stores_text(derivation),
         EDGE_STORES: edge_stores_text(derivation),
     }
 
