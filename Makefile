@@ -195,7 +195,7 @@ format: install ## Rewrite Python files to the house format
 reference: install ## Rewrite what is made of the code and of domains/: tables, schemas, topics, stores
 	$(BIN)/stream-processor schema > domains/pipeline.schema.json
 	$(BIN)/python -m statecast_domains domains --domain-schema domains/domain.schema.json --topics infra/kafka/topics.yaml \
-	    --stores services/query-service/src/query_service/stores.yaml --edge-stores services/ws-edge/src/ws_edge/stores.yaml
+	    --stores services/query-service/src/query_service/stores.yaml
 	$(BIN)/python -m testkit.reference services/*/README.md domains/README.md
 	PYTHONPATH=tests/conformance $(BIN)/python -m kit.page docs/sources.md
 

@@ -42,15 +42,12 @@ class EdgeRig:
         self.writer = OrderWriter(cluster.bootstrap, cluster.topic)
         self.writer.write(self.keys)
         self._directory = directory
-        self._stores = directory / "edge-stores.yaml"
-        store = f"{{name: {STORE}, message: statecast.orders.v1.Order, keeps: one, owner: staff}}"
-        self._stores.write_text(f"stores: [{store}]\n")
 
     @contextmanager
     def edge(self, **settings: object) -> Iterator["EdgeProcess"]:
         """A new edge with its own crowd, which end with the block; `settings` go on top of those of the rig."""
         queries = ",".join(instance.address for instance in self.cluster.instances.values())
-        own = {"gateway_secret": SECRET, "query_addresses": queries, "stores": self._stores}
+        own = {"gateway_secret": SECRET, "query_addresses": queries}
         with EdgeProcess({**own, **EDGE, **settings}, self._directory / "edge.log") as edge:
             edge.start()
             edge.wait_ready()
@@ -99,6 +96,6 @@ def edge_rig(sockets: int, seconds: float) -> Iterator[EdgeRig]:
             query_cluster(broker.bootstrap, directory / "query", session_timeout_ms=6000) as cluster,
         ):
             for name, message in EDGE_STORES.items():
-                cluster.add_plain_store(name, message)
+                cluster.add_store(name, message, format="plain")
             cluster.start(*NAMES)
             yield EdgeRig(cluster, directory, sockets, seconds)

@@ -248,8 +248,11 @@ def main() -> int:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="statecast-soak-")))
         kafka = stack.enter_context(running_broker(directory / "broker")).bootstrap
         cluster = stack.enter_context(query_cluster(kafka, directory / "query", session_timeout_ms=6000, **QUERY))
-        for name, message in {**EDGE_STORES, MINE: MESSAGE, MEMBERS: MESSAGE}.items():
-            cluster.add_plain_store(name, message)
+        for name, message in EDGE_STORES.items():
+            cluster.add_store(name, message, format="plain")
+        owner = {"field": "customer_id"}
+        cluster.add_store(MINE, MESSAGE, format="plain", readers=owner)
+        cluster.add_store(MEMBERS, MESSAGE, format="plain", readers={**owner, "group": True}, keeps="members")
         cluster.start(*NAMES)
         addresses = ",".join(each.address for each in cluster.instances.values())
         settings = {"gateway_secret": SECRET, "query_addresses": addresses, "kafka_bootstrap": kafka}

@@ -2,23 +2,22 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from google.protobuf import descriptor_pb2
 
 import statecast
 import ws_edge.channels
 import ws_edge.settings
-import ws_edge.stores
 from cdc_simulator.domains import choose_domain, domain_names
 from kafka_topics.acls import acls
 from kafka_topics.topics_file import Topic, read_topics
+from query_service.server.shard_listing import listed
 from query_service.settings import SHIPPED_STORES
 from query_service.storage.stores_file import read_stores
+from statecast.descriptors import MessageTypes
 from statecast_domains.derivation import Derivation, derive
-from statecast_domains.derived_files import edge_stores_text, stores_text, topics_text
+from statecast_domains.derived_files import stores_text, topics_text
 from statecast_domains.directories import pipeline_files
 from statecast_domains.domain import read_domains
 from statecast_domains.pipeline_file import PipelineFile, read
@@ -26,6 +25,7 @@ from stream_processor.pipeline.fields import Contract
 from stream_processor.run.plan import access_of
 from stream_processor.shapes import read as read_pipeline
 from stream_processor.steps.dead_letters import DEFAULT_MAX_BYTES, HEADERS_BYTES
+from ws_edge.upstream.listed_stores import store_of
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPICS: dict[str, Topic] = {topic.name: topic for topic in read_topics(ROOT / "infra" / "kafka" / "topics.yaml")}
@@ -35,7 +35,6 @@ KEPT = {pipeline.sink.topic: pipeline for pipeline in PIPELINES.values() if pipe
 STORES = {store.name: store for store in read_stores(SHIPPED_STORES)}
 KEYED = {name: store for name, store in STORES.items() if store.format == "state-record"}
 OWN_OF_EDGES = {store.name: store for store in ws_edge.channels.EDGE_STORES.values()}
-EDGE_STORES: list[dict[str, Any]] = yaml.safe_load(ws_edge.stores.SHIPPED.read_text())["stores"]
 
 
 README = ROOT / "infra" / "kafka" / "README.md"
@@ -98,19 +97,17 @@ def test_a_store_holds_the_message_that_its_pipeline_writes() -> None:
     [
         (ROOT / "infra" / "kafka" / "topics.yaml", topics_text),
         (SHIPPED_STORES, stores_text),
-        (ws_edge.stores.SHIPPED, edge_stores_text),
     ],
-    ids=["topics", "query-service", "ws-edge"],
+    ids=["topics", "stores"],
 )
 def test_what_is_made_of_the_domains_is_current(file: Path, text: Callable[[Derivation], str]) -> None:
     """If this fails, run `make reference`."""
     assert file.read_text() == text(derive(read_domains([ROOT / "domains"])))
 
 
-def test_the_edge_knows_the_stores_of_the_query_service() -> None:
-    assert {each["name"]: each["message"] for each in EDGE_STORES} == {
-        name: store.message for name, store in KEYED.items()
-    }
+def test_edges_can_show_every_keyed_store() -> None:
+    for store in KEYED.values():
+        assert store_of(listed(store), MessageTypes.read()).kind == store.message
 
 
 def test_what_edges_keep_is_a_plain_store_on_a_compacted_topic() -> None:
@@ -130,8 +127,8 @@ def test_a_channel_ends_before_its_records_do() -> None:
     assert lifetime_ms < (STORES["push-channels"].retain_ms or 0) <= int(TOPICS["push-channels"].config["retention.ms"])
 
 
-def test_the_edge_reads_each_store_as_its_pipeline_keeps_it() -> None:
-    keeps = {each["name"]: each["keeps"] for each in EDGE_STORES}
+def test_each_store_is_read_as_its_pipeline_keeps_it() -> None:
+    keeps = {name: store.keeps for name, store in KEYED.items()}
 
     for topic, pipeline in KEPT.items():
         # A window is a member of its group.

@@ -19,11 +19,10 @@ from query_service.settings import SHIPPED_STORES
 from query_service.storage import stores_file
 from statecast_domains.directories import pipeline_files
 from statecast_domains.errors import PipelineFileError
-from statecast_service.errors import ServiceError, SettingsError
+from statecast_service.errors import ServiceError
 from stream_processor import shapes
 from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import explain
-from ws_edge import stores as edge_stores
 
 PIPELINES = Path(__file__).parents[2] / "domains"
 CONTRACT = Contract(statecast.descriptor_set())
@@ -104,15 +103,9 @@ def is_one_line(text: str) -> bool:
 
 
 @fuzz(2)
-@given(files(*sound(SHIPPED_STORES), PLAIN_STORES, more_values=DURATIONS))
-def test_stores_files_of_the_query_service(path: Path, content: bytes) -> None:
+@given(files(*sound(SHIPPED_STORES), PLAIN_STORES, more_values=(*DURATIONS, "staff", "everyone", {"field": "items"})))
+def test_stores_files(path: Path, content: bytes) -> None:
     assert is_one_line(refusal(path, content, stores_file.read_stores, StoresFileError))
-
-
-@fuzz(2)
-@given(files(*sound(edge_stores.SHIPPED), more_values=("staff", "everyone", {"field": "items"})))
-def test_stores_files_of_the_edge(path: Path, content: bytes) -> None:
-    assert is_one_line(refusal(path, content, edge_stores.read_stores, SettingsError))
 
 
 def check_pipeline(path: Path, content: bytes) -> None:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
@@ -15,7 +14,6 @@ from statecast.orders.v1.order_pb2 import OrderStatus
 from testkit.kubernetes.cluster import KubectlError, Object
 from testkit.kubernetes.deployment import INFRA, MANIFESTS, NAMESPACE, Deployment, config_map, read_manifests
 from testkit.waiting import eventually
-from ws_edge.stores import SHIPPED
 
 SERVERS = {"cdc-simulator": 1, "stream-processor": 1, "query-service": 2, "ws-edge": 2, "kong": 2, "kafka": 1}
 """How many pods the manifests have of each."""
@@ -44,12 +42,12 @@ keep: {{members: {{key: order_id, sort: updated_at}}}}
 sink: {{topic: {STORE}}}
 """
 TOPIC = {"name": STORE, "partitions": 4, "config": {"cleanup.policy": "compact"}}
-QUERY_STORE = {"name": STORE, "topic": STORE, "message": "statecast.orders.v1.Order", "owner": "customer_id"}
-EDGE_STORE = {
+STORE_ENTRY = {
     "name": STORE,
+    "topic": STORE,
     "message": "statecast.orders.v1.Order",
     "keeps": "members",
-    "owner": {"field": "customer_id"},
+    "readers": {"field": "customer_id"},
 }
 PATCHES = MANIFESTS / "own-pipelines" / "patches"
 
@@ -177,7 +175,7 @@ def test_a_pipeline_in_a_config_map_is_looked_up_behind_the_gateway(
     """As README.md says it: topics, then the processor, then who serves the new store."""
     _add_topic(deployment)
     deployment.cluster.apply([config_map("pipelines", {f"{STORE}.yaml": PIPELINE}), config_map("stores", _stores())])
-    for name in ("stream-processor", "query-service", "ws-edge"):
+    for name in ("stream-processor", "query-service"):
         patch = ("patch", "statefulset", name, "--patch-file", str(PATCHES / f"{name}.yaml"))
         deployment.cluster.run("-n", NAMESPACE, *patch)
         deployment.wait_settled(f"statefulset/{name}")
@@ -201,17 +199,10 @@ def _add_topic(deployment: Deployment) -> None:
 
 
 def _stores() -> dict[str, str]:
-    """The shipped stores and the new one, as the query service and the edges want them."""
-    files: dict[str, tuple[Path, Object]] = {
-        "query-stores.yaml": (SHIPPED_STORES, QUERY_STORE),
-        "edge-stores.yaml": (SHIPPED, EDGE_STORE),
-    }
-    texts = {}
-    for name, (shipped, more) in files.items():
-        document = yaml.safe_load(shipped.read_text(encoding="utf-8"))
-        document["stores"].append(more)
-        texts[name] = yaml.safe_dump(document)
-    return texts
+    """The shipped stores and the new one, as the query service takes them."""
+    document = yaml.safe_load(SHIPPED_STORES.read_text(encoding="utf-8"))
+    document["stores"].append(STORE_ENTRY)
+    return {"stores.yaml": yaml.safe_dump(document)}
 
 
 def _only_state(client: GatewayClient, tracking_number: str) -> Object:

@@ -114,9 +114,7 @@ async def test_a_browser_opens_a_socket_with_a_ticket(edge: EdgeBehindGateway) -
 
 
 async def test_caches_are_told_by_the_edge_what_they_may_keep(document: dict[str, Any], tmp_path: Path) -> None:
-    stores = tmp_path / "stores.yaml"
-    entry = f"{{name: {ORDER.store}, message: statecast.orders.v1.Order, keeps: one, owner: everyone}}"
-    stores.write_text(f"stores: [{entry}]")
+    stores = f"stores: [{{name: {ORDER.store}, message: statecast.orders.v1.Order, readers: everyone}}]"
     path = f"/v1/stores/{ORDER.store}/{ORDER.group}"
     async with running(document, tmp_path, stores=stores) as edge:
         answer = await edge.http.get(path, headers=KEY)

@@ -7,12 +7,12 @@ from local_stack import LocalStackError
 from local_stack.domains import DOMAINS, domain_names
 from local_stack.settings import Settings
 from statecast_domains.derivation import Derivation, derive
-from statecast_domains.derived_files import edge_stores_text, stores_text, topics_text
+from statecast_domains.derived_files import stores_text, topics_text
 from statecast_domains.domain import read_domains
 from statecast_domains.errors import DomainFileError
 
-TOPICS, QUERY_STORES, EDGE_STORES = "topics.yaml", "query-stores.yaml", "edge-stores.yaml"
-TEXTS = {TOPICS: topics_text, QUERY_STORES: stores_text, EDGE_STORES: edge_stores_text}
+TOPICS, STORES = "topics.yaml", "stores.yaml"
+TEXTS = {TOPICS: topics_text, STORES: stores_text}
 
 
 def domains_directory(settings: Settings) -> Path:

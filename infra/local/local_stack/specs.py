@@ -13,8 +13,7 @@ import httpx
 from kong_envoy import KongEnvoyError, envoy_command, load, render, to_yaml
 from local_stack import LocalStackError
 from local_stack.domain_files import (
-    EDGE_STORES,
-    QUERY_STORES,
+    STORES,
     TEXTS,
     TOPICS,
     domains_directory,
@@ -104,9 +103,8 @@ def process_specs(settings: Settings, secret: str, staff: Mapping[str, str]) -> 
     topics = (str(PROGRAMS / "kafka-topics"), files[TOPICS], "--bootstrap-server", settings.bootstrap)
     sources = {domain: source_of(domain, settings) for domain in settings.domains}
     query = settings.model_dump(include={"replicas", "session_timeout_ms"}) | {"host": HOST, "advertised_host": HOST}
-    query["stores"] = files[QUERY_STORES]
+    query["stores"] = files[STORES]
     edge = {"host": HOST, "gateway_secret": secret, "query_addresses": ",".join(map(at, QUERIES))}
-    edge["stores"] = files[EDGE_STORES]
 
     service = partial(_service, settings)
 

@@ -8,8 +8,7 @@ import yaml
 from kafka_topics.topics_file import read_topics
 from local_stack import LocalStackError, domain_files
 from local_stack.domain_files import (
-    EDGE_STORES,
-    QUERY_STORES,
+    STORES,
     TOPICS,
     domains_directory,
     system_file,
@@ -32,9 +31,7 @@ def test_topics_and_stores_are_those_of_the_chosen_domains_and_of_every_system(t
 
     assert {"matches", "markets", "markets.dead-letter", "open-positions"} | served | OF_EDGES | {"job-runs"} <= topics
     assert not any(name.startswith(("orders", "bookings", "invoices")) for name in topics)
-    assert served | OF_EDGES <= stores(system_file(settings, QUERY_STORES))
-    assert served <= stores(system_file(settings, EDGE_STORES))
-    assert not OF_EDGES & stores(system_file(settings, EDGE_STORES))
+    assert served | OF_EDGES <= stores(system_file(settings, STORES))
 
 
 def test_domains_that_do_not_go_together_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,4 +56,4 @@ def test_the_chosen_domains_stand_where_a_persons_own_may_be_put(tmp_path: Path)
 
     assert {each.name for each in domains_directory(again).iterdir()} == {"orders", "parcels"}
     assert (domains_directory(again) / "orders" / "orders-by-key.yaml").exists()
-    assert {"orders-by-key", "parcels"} <= stores(system_file(again, QUERY_STORES))
+    assert {"orders-by-key", "parcels"} <= stores(system_file(again, STORES))

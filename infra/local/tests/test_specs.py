@@ -130,8 +130,7 @@ def test_edges_know_both_query_instances_and_the_secret(specs: dict[str, Process
 
 def test_the_services_read_the_files_of_the_domains_that_run(tmp_path: Path, specs: dict[str, ProcessSpec]) -> None:
     assert str(tmp_path / "system" / "topics.yaml") in specs["topics"].command
-    assert specs["query-1"].environment["QUERY_SERVICE_STORES"] == str(tmp_path / "system" / "query-stores.yaml")
-    assert specs["edge-1"].environment["WS_EDGE_STORES"] == str(tmp_path / "system" / "edge-stores.yaml")
+    assert specs["query-1"].environment["QUERY_SERVICE_STORES"] == str(tmp_path / "system" / "stores.yaml")
 
 
 def test_only_the_broker_is_stopped_last(specs: dict[str, ProcessSpec]) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,9 +89,9 @@ async def wait_for(holding: Holding, *rows: str) -> None:
 
 @pytest.mark.parametrize("watching", [python_rows, browser_rows], ids=["python", "browser"])
 async def test_a_client_holds_the_rows_of_all_steps(
-    tmp_path: Path, watching: Callable[[Relay, RunningEdge], AbstractAsyncContextManager[Holding]]
+    watching: Callable[[Relay, RunningEdge], AbstractAsyncContextManager[Holding]],
 ) -> None:
-    async with odds_edge(tmp_path) as edge, Relay(edge.address) as relay:
+    async with odds_edge() as edge, Relay(edge.address) as relay:
         put_match(edge, "m1")
         put_market(edge, "m1", "a")
         async with watching(relay, edge) as holding:

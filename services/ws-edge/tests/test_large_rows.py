@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,9 +19,9 @@ from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL
 from ws_edge.states import StoreKey
 
 STORES = """stores:
-  - {name: texts, message: json, keeps: one, owner: everyone}
-  - {name: boards, message: json, keeps: members, owner: everyone}
-  - {name: orders-by-key, message: statecast.orders.v1.Order, keeps: one, owner: {field: customer_id}}
+  - {name: texts, message: json, keeps: one, readers: everyone}
+  - {name: boards, message: json, keeps: members, readers: everyone}
+  - {name: orders-by-key, message: statecast.orders.v1.Order, keeps: one, readers: {field: customer_id}}
 """
 LIMIT = 1_048_576
 """The documented one, and the largest frame that a client of Python or iOS takes by default."""
@@ -30,10 +29,9 @@ LARGE, SMALL = StoreKey("texts", "large"), StoreKey("texts", "small")
 
 
 @asynccontextmanager
-async def text_edge(directory: Path, **settings: Any) -> AsyncIterator[RunningEdge]:
-    (stores := directory / "stores.yaml").write_text(STORES)
+async def text_edge(**settings: Any) -> AsyncIterator[RunningEdge]:
     limits = {"min_interval_ms": 20, "default_interval_ms": 20, "tick_ms": 5} | settings
-    async with RunningEdge(stores=stores, rows=dict.fromkeys(("texts", "boards"), "json"), **limits) as edge:
+    async with RunningEdge(stores=STORES, **limits) as edge:
         yield edge
 
 
@@ -52,10 +50,8 @@ async def watch(socket: ClientConnection, key: StoreKey) -> None:
     assert (await receive(socket))["id"] == key.group
 
 
-async def test_a_watched_row_that_grows_too_large_is_an_error_of_its_key_and_comes_when_it_shrinks(
-    tmp_path: Path,
-) -> None:
-    async with text_edge(tmp_path) as edge:
+async def test_a_watched_row_that_grows_too_large_is_an_error_of_its_key_and_comes_when_it_shrinks() -> None:
+    async with text_edge() as edge:
         put(edge, LARGE, 1)
         put(edge, SMALL, 1)
         async with edge.socket("/v1/stream") as socket:
@@ -76,9 +72,9 @@ async def test_a_watched_row_that_grows_too_large_is_an_error_of_its_key_and_com
     assert shrunk["changed"]["row"]["value"] == "xxx"
 
 
-async def test_frames_up_to_the_largest_are_sent_and_counted_in_bytes(tmp_path: Path) -> None:
+async def test_frames_up_to_the_largest_are_sent_and_counted_in_bytes() -> None:
     key, limit = StoreKey("texts", "edge"), 20_000
-    async with text_edge(tmp_path, max_sent_frame_bytes=limit) as edge, edge.socket("/v1/stream") as socket:
+    async with text_edge(max_sent_frame_bytes=limit) as edge, edge.socket("/v1/stream") as socket:
         put(edge, key, 10_000)
         await watch(socket, key)
         rest = limit - (len(await socket.recv()) - 10_000)
@@ -91,9 +87,9 @@ async def test_frames_up_to_the_largest_are_sent_and_counted_in_bytes(tmp_path: 
 
 
 @pytest.mark.parametrize("subprotocol", [None, BINARY_SUBPROTOCOL])
-async def test_a_snapshot_leaves_out_the_one_member_that_is_too_large(tmp_path: Path, subprotocol: str | None) -> None:
+async def test_a_snapshot_leaves_out_the_one_member_that_is_too_large(subprotocol: str | None) -> None:
     keys = [StoreKey("boards", "g", name, name) for name in "abc"]
-    async with text_edge(tmp_path) as edge:
+    async with text_edge() as edge:
         for key, size in zip(keys, (600_000, LIMIT, 600_000), strict=True):
             put(edge, key, size)
         async with edge.socket("/v1/stream", subprotocols=subprotocol and [subprotocol]) as socket:
@@ -107,9 +103,9 @@ async def test_a_snapshot_leaves_out_the_one_member_that_is_too_large(tmp_path: 
     assert "boards/g/b/b" in error["message"]
 
 
-async def test_a_large_row_does_not_count_for_a_slow_client_beyond_its_error(tmp_path: Path) -> None:
+async def test_a_large_row_does_not_count_for_a_slow_client_beyond_its_error() -> None:
     """A row of more bytes than may wait closed the socket, and the keys beside it."""
-    async with text_edge(tmp_path, max_outbox_bytes=100_000, max_sent_frame_bytes=16_384) as edge:
+    async with text_edge(max_outbox_bytes=100_000, max_sent_frame_bytes=16_384) as edge:
         put(edge, LARGE, 200_000)
         put(edge, SMALL, 1)
         async with edge.socket("/v1/stream") as socket:
@@ -122,8 +118,8 @@ async def test_a_large_row_does_not_count_for_a_slow_client_beyond_its_error(tmp
     assert beside["changed"]["row"]["value"] == "x"
 
 
-async def test_a_row_beyond_an_answer_of_the_query_service_is_told_too(tmp_path: Path) -> None:
-    async with text_edge(tmp_path) as edge:
+async def test_a_row_beyond_an_answer_of_the_query_service_is_told_too() -> None:
+    async with text_edge() as edge:
         put(edge, LARGE, 1)
         put(edge, SMALL, 1)
         async with edge.socket("/v1/stream") as socket:
@@ -143,9 +139,9 @@ async def test_a_row_beyond_an_answer_of_the_query_service_is_told_too(tmp_path:
     assert shrunk["changed"]["row"]["value"] == "xxx"
 
 
-async def test_a_large_order_is_an_error_with_its_id_and_whole_by_rest(tmp_path: Path) -> None:
+async def test_a_large_order_is_an_error_with_its_id_and_whole_by_rest() -> None:
     order = Order(order_id="12345", customer_id="customer-0001", tracking_number="x" * LIMIT)
-    async with text_edge(tmp_path) as edge:
+    async with text_edge() as edge:
         edge.query.put(StoreKey("orders-by-key", "12345"), order)
         async with edge.socket("/update/orders/12345") as socket, asyncio.timeout(30):
             refused = await receive(socket)

@@ -1,11 +1,12 @@
-"""The stores file changes while the edge serves."""
+"""The stores of the query service change while the edge serves, and the query service comes and goes."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from google.protobuf import json_format
 from google.protobuf.struct_pb2 import Value
@@ -13,9 +14,13 @@ from httpx import AsyncClient
 from websockets.asyncio.client import ClientConnection
 
 from statecast.orders.v1.order_pb2 import Order
-from testkit.ws_edge.edge import RunningEdge, until
+from testkit.ws_edge.edge import DEFAULTS, SECRET, FakeQueryService, RunningEdge, gateway_headers, until
 from testkit.ws_edge.odds import MARKETS, QueryReader, odds_edge, put_market, put_match
+from testkit.ws_edge.odds import STORES as ODDS_STORES
+from ws_edge.__main__ import build, run
 from ws_edge.errors import CLOSE_RESTART
+from ws_edge.server import listen
+from ws_edge.settings import Settings
 from ws_edge.states import StoreKey
 
 ORDER = "statecast.orders.v1.Order"
@@ -23,31 +28,22 @@ STORES = {"orders-by-key": "{field: customer_id}", "orders-by-item": "everyone"}
 KEYS = [StoreKey("orders-by-key", "1"), StoreKey("orders-by-item", "1")]
 
 
-def write(file: Path, owners: dict[str, str], more: Iterable[str] = ()) -> None:
-    lines = [f"  - {{name: {name}, message: {ORDER}, keeps: one, owner: {owner}}}" for name, owner in owners.items()]
-    file.write_text("\n".join(["stores:", *lines, *more, ""]))
+def stores(readers: dict[str, str], *more: str) -> str:
+    entries = [f"{{name: {name}, message: {ORDER}, readers: {each}}}" for name, each in readers.items()]
+    return f"stores: [{', '.join([*entries, *more])}]"
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    """The stores file: orders of each customer, and orders that everyone may read."""
-    write(tmp_path / "stores.yaml", STORES)
-    return tmp_path / "stores.yaml"
-
-
-@pytest.fixture
-async def edge(file: Path) -> AsyncIterator[RunningEdge]:
-    """An edge that looks at the file often, and a row in each store."""
-    async with RunningEdge(
-        stores=file, stores_interval_ms=100, shard_refresh_ms=100, rows={"late": ORDER, "other": "json"}
-    ) as running:
+async def edge() -> AsyncIterator[RunningEdge]:
+    """An edge before orders of each customer, and orders that everyone may read, with a row in each store."""
+    async with RunningEdge(stores=stores(STORES), shard_refresh_ms=100) as running:
         for key in [*KEYS, StoreKey("late", "1")]:
             running.query.put(key, Order(order_id="1", customer_id="customer-0001"))
         yield running
 
 
 def is_ok(edge: RunningEdge) -> bool:
-    return edge.parts.metrics.registry.get_sample_value("ws_edge_stores_file_ok") == 1
+    return edge.parts.metrics.registry.get_sample_value("ws_edge_stores_ok") == 1
 
 
 async def watch(socket: ClientConnection, store: str) -> Any:
@@ -65,26 +61,24 @@ async def get(edge: RunningEdge, store: str) -> int:
         return (await client.get(f"/v1/stores/{store}/1")).status_code
 
 
-async def test_a_new_store_is_read_and_watched_on_sockets_that_are_open(edge: RunningEdge, file: Path) -> None:
+async def test_a_new_store_is_read_and_watched_on_sockets_that_are_open(edge: RunningEdge) -> None:
     async with edge.socket("/v1/stream") as socket:
         await watch(socket, "orders-by-key")
 
         assert "error" in await watch(socket, "late")
 
-        write(file, STORES | {"late": "everyone"})
+        edge.query.define(stores(STORES | {"late": "everyone"}))
         await until(lambda: "late" in edge.parts.live_stores.stores)
 
         assert "changed" in await watch(socket, "late")
         assert await get(edge, "late") == 200
 
 
-async def test_a_narrower_rule_ends_the_sockets_that_watch_the_store_and_no_others(
-    edge: RunningEdge, file: Path
-) -> None:
+async def test_a_narrower_rule_ends_the_sockets_that_watch_the_store_and_no_others(edge: RunningEdge) -> None:
     async with edge.socket("/v1/stream") as watching, edge.socket("/v1/stream") as other:
         await watch(watching, "orders-by-item")
         await watch(other, "orders-by-key")
-        write(file, STORES | {"orders-by-item": "staff"})
+        edge.query.define(stores(STORES | {"orders-by-item": "staff"}))
         await watching.wait_closed()
 
         assert watching.close_code == CLOSE_RESTART
@@ -93,13 +87,13 @@ async def test_a_narrower_rule_ends_the_sockets_that_watch_the_store_and_no_othe
 
 
 async def test_watchers_of_a_changed_store_hear_nothing_more_and_are_closed_one_after_the_other(
-    edge: RunningEdge, file: Path
+    edge: RunningEdge,
 ) -> None:
     async with edge.socket("/v1/stream") as first, edge.socket("/v1/stream") as last:
         for socket in (first, last):
             await watch(socket, "orders-by-item")
         edge.parts.sockets.admission.pace.per_second = 0.001
-        write(file, STORES | {"orders-by-item": "staff"})
+        edge.query.define(stores(STORES | {"orders-by-item": "staff"}))
         await first.wait_closed()
         subscriptions = edge.parts.hub.subscriptions
         beside = await watch(last, "orders-by-key")
@@ -110,9 +104,9 @@ async def test_watchers_of_a_changed_store_hear_nothing_more_and_are_closed_one_
         assert last.close_code is None
 
 
-async def test_a_narrower_rule_ends_the_sockets_whose_queries_watch_the_store(tmp_path: Path) -> None:
+async def test_a_narrower_rule_ends_the_sockets_whose_queries_watch_the_store() -> None:
     async with (
-        odds_edge(tmp_path, stores_interval_ms=100) as edge,
+        odds_edge(shard_refresh_ms=100) as edge,
         edge.socket("/v1/stream") as watching,
         edge.socket("/v1/stream") as other,
     ):
@@ -123,9 +117,8 @@ async def test_a_narrower_rule_ends_the_sockets_whose_queries_watch_the_store(tm
         await reader.until(("entered", "m1", "a"))
         await unconcerned.watch({"store": "market-by-key", "group_field": "match_id"})
         await unconcerned.until(("snapshot", "m1", "m1"))
-        file = tmp_path / "stores.yaml"
-        markets = "{name: odds-by-match, message: statecast.odds.v1.Market, keeps: members, owner: "
-        file.write_text(file.read_text().replace(f"{markets}everyone", f"{markets}staff"))
+        markets = "{name: odds-by-match, message: statecast.odds.v1.Market, keeps: members, readers: "
+        edge.query.define(ODDS_STORES.replace(f"{markets}everyone", f"{markets}staff"))
         await watching.wait_closed()
 
         assert watching.close_code == CLOSE_RESTART
@@ -133,25 +126,24 @@ async def test_a_narrower_rule_ends_the_sockets_whose_queries_watch_the_store(tm
         await unconcerned.until(("entered", "", "m2"))
 
 
-async def test_a_wider_rule_shows_what_was_hidden(edge: RunningEdge, file: Path) -> None:
+async def test_a_wider_rule_shows_what_was_hidden(edge: RunningEdge) -> None:
     async with edge.socket("/v1/stream", "customer-0002") as socket:
         assert "error" in await watch(socket, "orders-by-key")
 
-        write(file, STORES | {"orders-by-key": "everyone"})
+        edge.query.define(stores(STORES | {"orders-by-key": "everyone"}))
         await until(lambda: edge.parts.live_stores.stores["orders-by-key"].rule.everyone)
 
         assert "changed" in await watch(socket, "orders-by-key")
 
 
 async def test_a_message_that_is_mounted_with_more_fields_ends_the_sockets_that_watch_its_rows(tmp_path: Path) -> None:
-    messages, stores, key = tmp_path / "messages", tmp_path / "stores.yaml", StoreKey("parcels", "1")
+    messages, key = tmp_path / "messages", StoreKey("parcels", "1")
     messages.mkdir()
     text = 'syntax = "proto3"; package acme.v1; message Parcel { string name = 1; %s }'
     (messages / "parcel.proto").write_text(text % "")
-    entry = "stores: [{name: parcels, message: acme.v1.Parcel, keeps: one, owner: everyone}]"
-    stores.write_text(entry)
-    mounted: dict[str, Any] = {"STATECAST_DESCRIPTORS": messages, "stores": stores}
-    async with RunningEdge(stores_interval_ms=100, rows={"parcels": "acme.v1.Parcel"}, **mounted) as edge:
+    entry = "stores: [{name: parcels, message: acme.v1.Parcel, readers: everyone}]"
+    mounted: dict[str, Any] = {"STATECAST_DESCRIPTORS": messages}
+    async with RunningEdge(stores=entry, shard_refresh_ms=100, **mounted) as edge:
         edge.query.put(key, Order(order_id="p-1", customer_id="Ghent"))  # its texts are fields 1 and 2, as in a parcel
         rows = []
         for fields in ("string city = 2;", "string city = 2; string street = 3;"):
@@ -167,18 +159,16 @@ async def test_a_message_that_is_mounted_with_more_fields_ends_the_sockets_that_
 PRIVATE = "private: [{path: address.street, owner: customer_id}]"
 
 
-async def test_a_private_field_that_is_added_ends_the_sockets_that_were_shown_it(tmp_path: Path) -> None:
-    file, key = tmp_path / "stores.yaml", StoreKey("parcels", "1")
-    entry = "stores: [{name: parcels, message: json, keeps: one, owner: everyone, %s}]"
-    file.write_text(entry % "private: []")
+async def test_a_private_field_that_is_added_ends_the_sockets_that_were_shown_it() -> None:
+    key, entry = StoreKey("parcels", "1"), "stores: [{name: parcels, message: json, readers: everyone, %s}]"
     row = {"customer_id": "customer-0001", "address": {"street": "Hidden Lane", "city": "Ghent"}}
     seen = []
-    async with RunningEdge(stores=file, stores_interval_ms=100, rows={"parcels": "json"}) as edge:
+    async with RunningEdge(stores=entry % "private: []", shard_refresh_ms=100) as edge:
         edge.query.put(key, json_format.ParseDict(row, Value()))
         for private in (PRIVATE, "private: [{path: address, owner: customer_id}]", "private: []"):
             async with edge.socket("/v1/stream", "customer-0002") as socket:
                 seen.append(await watch(socket, "parcels"))
-                file.write_text(entry % private)
+                edge.query.define(entry % private)
                 await asyncio.wait_for(socket.wait_closed(), 30)
                 assert socket.close_code == CLOSE_RESTART
 
@@ -187,11 +177,10 @@ async def test_a_private_field_that_is_added_ends_the_sockets_that_were_shown_it
 
 
 async def test_a_row_in_which_a_private_path_does_not_lead_is_hidden_counted_and_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    file, key = tmp_path / "stores.yaml", StoreKey("parcels", "1")
-    file.write_text(f"stores: [{{name: parcels, message: json, keeps: one, owner: everyone, {PRIVATE}}}]")
-    async with RunningEdge(stores=file, rows={"parcels": "json"}) as edge, edge.socket("/v1/stream") as socket:
+    key, entry = StoreKey("parcels", "1"), f"{{name: parcels, message: json, readers: everyone, {PRIVATE}}}"
+    async with RunningEdge(stores=f"stores: [{entry}]") as edge, edge.socket("/v1/stream") as socket:
         edge.query.put(key, json_format.ParseDict({"Address": {"street": "Hidden Lane"}}, Value()))
         frame = await watch(socket, "parcels")
         hidden = edge.parts.metrics.registry.get_sample_value("ws_edge_hidden_rows_total", {"store": "parcels"})
@@ -201,29 +190,73 @@ async def test_a_row_in_which_a_private_path_does_not_lead_is_hidden_counted_and
     assert capsys.readouterr().out.count("private_path_missed") == 1
 
 
-async def test_a_wrong_file_changes_nothing_and_is_told(edge: RunningEdge, file: Path) -> None:
-    async with edge.socket("/v1/stream") as socket:
-        await watch(socket, "orders-by-key")
-        write(file, STORES, [f"  - {{name: late, message: {ORDER}, keeps: one, owner: {{field: nobody}}}}"])
-        await until(lambda: not is_ok(edge))
-
-        assert set(edge.parts.live_stores.stores) == set(STORES)
-
-        write(file, STORES)
-        await until(lambda: is_ok(edge))
-
-        assert "changed" in await watch(socket, "orders-by-key")
-
-
-async def test_a_store_that_the_query_service_has_otherwise_is_left_out_and_the_edge_stays_ready(
-    edge: RunningEdge, file: Path
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "{name: late, message: acme.v1.Parcel, readers: everyone}",
+        f"{{name: late, message: {ORDER}, readers: {{field: nobody}}}}",
+        f"{{name: late, message: {ORDER}, readers: everyone, private: [{{path: item, owner: customer_id}}]}}",
+    ],
+)
+async def test_a_store_that_this_edge_cannot_show_is_left_out_and_the_others_are_served(
+    edge: RunningEdge, entry: str
 ) -> None:
-    write(file, STORES | {"other": "everyone", "late": "everyone"})
-    await until(lambda: "late" in edge.parts.live_stores.stores and not is_ok(edge))
+    edge.query.define(stores(STORES, entry))
+    await until(lambda: not is_ok(edge))
+    async with edge.socket("/v1/stream") as socket:
+        assert "changed" in await watch(socket, "orders-by-key")
+        assert "error" in await watch(socket, "late")
 
-    assert "other" not in edge.parts.live_stores.stores
     assert edge.parts.shard_watch.reason is None
 
-    edge.query.rows["other"] = ORDER
-    await until(lambda: "other" in edge.parts.live_stores.stores)
+    edge.query.define(stores(STORES | {"late": "everyone"}))
+    await until(lambda: "late" in edge.parts.live_stores.stores)
     await until(lambda: is_ok(edge))
+
+
+@pytest.mark.parametrize("store", ["push-channels", "revoked-consumers"])
+async def test_clients_cannot_read_what_edges_keep(edge: RunningEdge, store: str) -> None:
+    headers = edge.headers("", "staff")
+    async with AsyncClient(base_url=f"http://{edge.address}", headers=headers) as client:
+        answer = await client.get(f"/v1/stores/{store}/1")
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown_store")
+
+
+async def test_an_edge_waits_for_a_query_service_that_says_who_may_read_its_stores() -> None:
+    service = FakeQueryService()
+    service.is_older = True
+    address = await service.start()
+    settings = Settings.model_validate({**DEFAULTS, "query_addresses": (address,), "shard_refresh_ms": 100})
+    with listen(settings) as listener:
+        url, headers = f"http://127.0.0.1:{listener.getsockname()[1]}", gateway_headers(SECRET, "", "staff")
+        task = asyncio.create_task(run(parts := build(settings, None), listener))
+        async with AsyncClient(base_url=url, headers=headers) as client:
+            await until(lambda: parts.server.started and "older" in str(parts.shard_watch.reason))
+            refused = [await client.get(path) for path in ("/readyz", "/v1/stores", "/v1/stores/orders-by-key/1")]
+            service.is_older = False
+            await until(lambda: parts.shard_watch.reason is None)
+            answers = [await client.get(path) for path in ("/readyz", "/v1/stores", "/v1/stores/orders-by-key/1")]
+        parts.server.handle_exit(15, None)
+        await task
+    await service.stop()
+
+    assert [answer.status_code for answer in refused] == [503, 503, 503]
+    assert "does not say who may read" in refused[0].text
+    assert [answer.status_code for answer in answers] == [200, 200, 404]
+    assert answers[2].json()["error"]["code"] == "not_found"
+
+
+async def test_the_rights_that_were_said_last_hold_beside_an_older_query_service_and_without_any(
+    edge: RunningEdge,
+) -> None:
+    edge.query.is_older = True
+    await until(lambda: not is_ok(edge))
+
+    assert [await get(edge, name) for name in STORES] == [200, 200]
+    assert edge.parts.shard_watch.reason is None
+
+    edge.query.failing = grpc.StatusCode.UNAVAILABLE
+    await until(lambda: edge.parts.shard_watch.reason is not None)
+
+    assert {*edge.parts.live_stores.stores} == {*STORES}

@@ -69,7 +69,7 @@ async def test_the_process_waits_for_the_query_service_and_ends_with_0_on_sigter
     [
         ({}, "WS_EDGE_GATEWAY_SECRET"),
         ({"gateway_secret": SECRET, "port": "many"}, "WS_EDGE_PORT"),
-        ({"gateway_secret": SECRET, "stores": "/nowhere/stores.yaml"}, "/nowhere/stores.yaml"),
+        ({"gateway_secret": SECRET, "stores": "/nowhere/stores.yaml"}, "WS_EDGE_STORES: there is no such variable"),
     ],
 )
 async def test_what_prevents_the_start_is_one_line_and_status_2(settings: dict[str, str], reason: str) -> None:

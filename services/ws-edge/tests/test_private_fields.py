@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,11 +18,9 @@ from websockets.asyncio.client import ClientConnection
 
 from statecast.descriptors import MessageTypes
 from statecast.json_documents import document_of
-from statecast_service.errors import SettingsError
 from testkit.ws_edge.edge import RunningEdge
 from ws_edge.private_fields import NOBODY, PrivateField, PrivateRow
 from ws_edge.states import StoreKey
-from ws_edge.stores import read_stores
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "game"
 TYPES = MessageTypes.read(EXAMPLE / "messages")
@@ -32,7 +29,7 @@ ALICE, BOB, CAROL = "customer-0001", "customer-0002", "customer-0003"
 KEY = StoreKey("games-by-key", "g1")
 RANGE = {"store": "games-by-table", "group": "t1"}
 MEMBERS = """
-  - {name: games-by-table, message: game.v1.Game, keeps: members, owner: everyone,
+  - {name: games-by-table, message: game.v1.Game, keeps: members, readers: everyone,
      private: [{path: hands, owner: player_id}, {path: invitation, owner: host_id}]}
 """
 
@@ -54,13 +51,10 @@ def seen_json(row: PrivateRow, viewer: str) -> Any:
 
 
 @asynccontextmanager
-async def game_edge(directory: Path) -> AsyncIterator[RunningEdge]:
-    stores = directory / "stores.yaml"
-    stores.write_text((EXAMPLE / "edge-stores.yaml").read_text() + MEMBERS)
-    mounted: dict[str, Any] = {"STATECAST_DESCRIPTORS": EXAMPLE / "messages", "stores": stores}
-    edge = RunningEdge(kafka=True, min_interval_ms=20, default_interval_ms=20, tick_ms=5, **mounted)
-    edge.query.rows |= dict.fromkeys(("games-by-key", "games-by-table"), "game.v1.Game")
-    async with edge:
+async def game_edge() -> AsyncIterator[RunningEdge]:
+    stores = (EXAMPLE / "stores.yaml").read_text() + MEMBERS
+    settings: dict[str, Any] = {"STATECAST_DESCRIPTORS": EXAMPLE / "messages", "tick_ms": 5}
+    async with RunningEdge(kafka=True, stores=stores, min_interval_ms=20, default_interval_ms=20, **settings) as edge:
         edge.query.put(KEY, game())
         edge.query.put(StoreKey("games-by-table", "t1", "1", "g1"), game())
         yield edge
@@ -96,10 +90,10 @@ async def row_of(socket: ClientConnection) -> dict[str, Any]:
     ],
 )
 async def test_a_call_shows_what_its_consumer_may_see(
-    tmp_path: Path, consumer: str, groups: str, hands: dict[str, list[str]], invitation: str
+    consumer: str, groups: str, hands: dict[str, list[str]], invitation: str
 ) -> None:
     paths = ("/v1/stores/games-by-key/g1", "/v1/stores/games-by-table/groups/t1", "/v1/stores/games-by-table")
-    async with game_edge(tmp_path) as edge, caller(edge, consumer, groups) as client:
+    async with game_edge() as edge, caller(edge, consumer, groups) as client:
         answers = [await client.get(path) for path in paths]
         again = await client.get(paths[0], headers={"If-None-Match": answers[0].headers["ETag"]})
     rows = [answer.json().get("row") or answer.json()["states"][0]["row"] for answer in answers]
@@ -123,9 +117,9 @@ REQUESTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", REQUESTS)
-async def test_a_socket_is_told_what_its_consumer_may_see(tmp_path: Path, kind: str) -> None:
+async def test_a_socket_is_told_what_its_consumer_may_see(kind: str) -> None:
     async with (
-        game_edge(tmp_path) as edge,
+        game_edge() as edge,
         edge.socket("/v1/stream", ALICE) as hers,
         edge.socket("/v1/stream", BOB) as his,
         edge.socket("/v1/stream", CAROL) as guests,
@@ -148,8 +142,8 @@ async def test_a_socket_is_told_what_its_consumer_may_see(tmp_path: Path, kind: 
         assert [{"invitation" in row for row in each} for each in rows] == [{False}, {True}, {False}]
 
 
-async def test_a_channel_tells_what_its_consumer_may_see(tmp_path: Path) -> None:
-    async with game_edge(tmp_path) as edge, caller(edge, ALICE) as client:
+async def test_a_channel_tells_what_its_consumer_may_see() -> None:
+    async with game_edge() as edge, caller(edge, ALICE) as client:
         channel = (await client.post("/v1/channels")).json()["channel"]
         subscription = {"store": "games-by-key", "key": {"group": "g1"}, "interval_ms": 0}
         await client.post(f"/v1/channels/{channel}/subscriptions", json={"subscriptions": [subscription]})
@@ -160,9 +154,9 @@ async def test_a_channel_tells_what_its_consumer_may_see(tmp_path: Path) -> None
     assert cards(row) == {ALICE: ["ace"]}
 
 
-async def test_a_frame_is_encoded_once_for_each_view(tmp_path: Path) -> None:
+async def test_a_frame_is_encoded_once_for_each_view() -> None:
     async with (
-        game_edge(tmp_path) as edge,
+        game_edge() as edge,
         edge.socket("/v1/stream", ALICE) as hers,
         edge.socket("/v1/stream", CAROL) as one,
         edge.socket("/v1/stream", "customer-0004") as other,
@@ -267,21 +261,3 @@ def test_json_of_another_shape_hides_what_it_has(document: Any) -> None:
 
     assert row.owners == set()
     assert "x" not in json.dumps(seen_json(row, NOBODY))
-
-
-@pytest.mark.parametrize(
-    ("private", "reason"),
-    [
-        ("{path: hand, owner: player_id}", "no field 'hand'; did you mean hands?"),
-        ("{path: hands, owner: player}", "game.v1.Hand has no text field 'player'; did you mean player_id"),
-        ("{path: invitation, owner: hands}", "game.v1.Game has no text field 'hands'"),
-        ("{path: hands.cards, owner: player_id}", "'hands' holds no single message"),
-        ("{path: hands}", "owner"),
-    ],
-)
-def test_what_cannot_be_private_is_refused_at_start(tmp_path: Path, private: str, reason: str) -> None:
-    text = f"stores: [{{name: games, message: game.v1.Game, keeps: one, owner: everyone, private: [{private}]}}]"
-    (tmp_path / "stores.yaml").write_text(text)
-
-    with pytest.raises(SettingsError, match=re.escape(reason)):
-        read_stores(tmp_path / "stores.yaml", TYPES)

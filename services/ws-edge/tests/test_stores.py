@@ -1,6 +1,7 @@
-"""The stores file is checked against the contract before anything starts."""
+"""Stores of the query service, as the edge shows them."""
 
 import json
+import re
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -10,22 +11,26 @@ from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 from google.protobuf.struct_pb2 import Value
 
+from query_service.server.shard_listing import listed
 from statecast.descriptors import MessageTypes
 from statecast.orders.v1.order_pb2 import Order
 from statecast.push.v1.push_pb2 import ServerFrame
-from statecast_service.errors import SettingsError
+from statecast.query.v1 import query_pb2
+from testkit.ws_edge.fake_query_service import SHIPPED_DEFINITIONS, SHIPPED_STORES, definitions, edge_stores
 from ws_edge.authorization import OwnerRule
+from ws_edge.channels import EDGE_STORES
 from ws_edge.codec.stream_codec import StreamCodec
-from ws_edge.errors import MalformedFrameError, UnknownStoreError
+from ws_edge.errors import MalformedFrameError, UnavailableError, UnknownStoreError
 from ws_edge.private_fields import PrivateField
 from ws_edge.states import KeyState, Position, RangeKey, StoreKey
-from ws_edge.stores import SHIPPED, Store, Stores, find, read_stores
+from ws_edge.stores import Store, Stores, find
+from ws_edge.upstream.listed_stores import fault_of, store_of
 
 SORT = "2024-08-28T12:34:56.123456Z"
 
 
 def test_the_shipped_stores_say_whose_their_rows_are() -> None:
-    stores = read_stores(SHIPPED)
+    stores = SHIPPED_STORES
 
     assert stores["orders-by-key"].message is stores["orders-by-item"].message is Order
     assert stores["orders-by-key"].rule == OwnerRule("customer_id")
@@ -37,39 +42,58 @@ def test_the_shipped_stores_say_whose_their_rows_are() -> None:
 
 def test_an_unknown_store_is_named_with_its_nearest() -> None:
     with pytest.raises(UnknownStoreError, match="did you mean orders-by-key"):
-        find(read_stores(SHIPPED), "order-by-key")
+        find(SHIPPED_STORES, "order-by-key")
+
+
+def test_nothing_is_said_of_a_store_before_any_is_known() -> None:
+    with pytest.raises(UnavailableError, match="no query service has listed any"):
+        find({}, "orders-by-key")
+
+
+ORDERS = "statecast.orders.v1.Order"
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("fields", "reason"),
     [
-        ("stores: [", "is not YAML"),
-        ("stores: {}", "wrong at stores"),
-        ("stores: [{name: a, message: M, keeps: one}]", "wrong at stores.0.owner"),
-        ("stores: [{name: a, message: M, keeps: one, owner: staff, colour: red}]", "wrong at stores.0.colour"),
-        (
-            "stores: [{name: a, message: statecast.orders.v1.Ordre, keeps: one, owner: staff}]",
-            "did you mean statecast.orders.v1.Order",
-        ),
-        (
-            "stores: [{name: a, message: statecast.orders.v1.Order, keeps: one, owner: {field: customer}}]",
-            "did you mean customer_id",
-        ),
+        ("message: statecast.orders.v1.Ordre", "nor mounted at this edge; did you mean statecast.orders.v1.Order?"),
+        (f"message: {ORDERS}, readers: {{field: customer}}", "has no text field 'customer'"),
+        (f"message: {ORDERS}, private: [{{path: item, owner: customer_id}}]", "has no field 'item'"),
+        (f"message: {ORDERS}, private: [{{path: items, owner: customer}}]", "has no text field 'customer'"),
+        (f"message: {ORDERS}, private: [{{path: items.name, owner: x}}]", "'items' holds no single message"),
     ],
 )
-def test_a_wrong_file_is_refused_with_what_is_wrong_in_it(tmp_path: Path, text: str, reason: str) -> None:
-    path = tmp_path / "stores.yaml"
-    path.write_text(text)
-
-    with pytest.raises(SettingsError, match=reason) as refusal:
-        read_stores(path)
-    assert str(path) in str(refusal.value)
-    assert "\n" not in str(refusal.value)
+def test_a_store_that_cannot_be_shown_is_refused(fields: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        edge_stores(definitions(f"stores: [{{name: a, {fields}}}]"))
 
 
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="nowhere"):
-        read_stores(tmp_path / "nowhere.yaml")
+def test_a_store_with_readers_of_a_newer_kind_is_refused() -> None:
+    newer = listed(SHIPPED_DEFINITIONS["orders-by-key"])
+    newer.readers = 99  # type: ignore[assignment]
+
+    with pytest.raises(ValueError, match="of a kind that this edge does not know"):
+        store_of(newer, MessageTypes.read())
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "reason"),
+    [
+        ("orders-by-key", {"readers": query_pb2.READERS_UNSPECIFIED}, "does not say who may read the store orders-by"),
+        ("push-channels", {"partitioner": query_pb2.PARTITIONER_CRC32}, "push-channels needs partitioner murmur2"),
+        ("push-channels", {"message": ORDERS}, "push-channels holds statecast.orders.v1.Order"),
+    ],
+)
+def test_a_listing_that_no_store_may_be_taken_from_is_named(name: str, changed: dict[str, Any], reason: str) -> None:
+    stores = {name: listed(definition) for name, definition in SHIPPED_DEFINITIONS.items()}
+
+    assert fault_of(stores.values(), EDGE_STORES) is None
+
+    stores[name].MergeFrom(query_pb2.Store(**changed))
+    if "readers" in changed:
+        stores[name].ClearField("readers")
+
+    assert reason in str(fault_of(stores.values(), EDGE_STORES))
 
 
 @pytest.mark.parametrize(
@@ -85,11 +109,11 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 )
 def test_a_key_that_the_store_cannot_have_is_refused(key: StoreKey) -> None:
     with pytest.raises(MalformedFrameError):
-        read_stores(SHIPPED)[key.store].check(key)
+        SHIPPED_STORES[key.store].check(key)
 
 
 def test_a_key_of_the_stores_shape_passes() -> None:
-    stores = read_stores(SHIPPED)
+    stores = SHIPPED_STORES
     stores["orders-by-key"].check(StoreKey("orders-by-key", "o"))
     stores["orders-by-customer"].check(StoreKey("orders-by-customer", "c", SORT, "o"))
 
@@ -110,36 +134,26 @@ WHOLE = RangeKey("orders-by-customer", "c", "", "", 0, False)
 )
 def test_a_range_that_the_store_cannot_have_is_refused(key: RangeKey) -> None:
     with pytest.raises(MalformedFrameError):
-        read_stores(SHIPPED)[key.store].check(key)
+        SHIPPED_STORES[key.store].check(key)
 
 
 def test_a_range_of_a_store_with_members_passes() -> None:
     for key in (WHOLE, WHOLE._replace(sort_from="1", sort_to="2", limit=5, reverse=True)):
-        read_stores(SHIPPED)[key.store].check(key)
-
-
-def test_a_store_may_be_for_everyone(tmp_path: Path) -> None:
-    path = tmp_path / "stores.yaml"
-    path.write_text(
-        "stores: [{name: matches-about-to-start, message: statecast.odds.v1.Match, keeps: members, owner: everyone}]"
-    )
-
-    assert read_stores(path)["matches-about-to-start"].rule == OwnerRule(None, everyone=True)
+        SHIPPED_STORES[key.store].check(key)
 
 
 STORES_OF_A_TEAM = """
 stores:
-  - {name: shipments, message: acme.v1.Shipment, keeps: one, owner: {field: customer}}
-  - {name: parcels, message: json, keeps: one, owner: {field: customer}}
+  - {name: shipments, message: acme.v1.Shipment, readers: {field: customer}}
+  - {name: parcels, message: json, readers: {field: customer}}
 """
 SHIPMENT = 'syntax = "proto3"; package acme.v1; message Shipment { string name = 1; string customer = 2; }'
 
 
 @pytest.fixture
 def team_stores(tmp_path: Path) -> Stores:
-    (tmp_path / "stores.yaml").write_text(STORES_OF_A_TEAM)
     (tmp_path / "shipment.proto").write_text(SHIPMENT)
-    return read_stores(tmp_path / "stores.yaml", MessageTypes.read(tmp_path))
+    return edge_stores(definitions(STORES_OF_A_TEAM), MessageTypes.read(tmp_path))
 
 
 def test_rows_of_mounted_messages_and_of_json_are_decoded_and_have_an_owner(team_stores: Stores) -> None:
@@ -194,7 +208,7 @@ def test_a_store_of_which_anything_differs_is_not_like_it_was(team_stores: Store
 
 
 def test_a_message_that_is_read_anew_is_the_same(tmp_path: Path, team_stores: Stores) -> None:
-    again = read_stores(tmp_path / "stores.yaml", MessageTypes.read(tmp_path))["shipments"]
+    again = edge_stores(definitions(STORES_OF_A_TEAM), MessageTypes.read(tmp_path))["shipments"]
 
     assert again.message is not team_stores["shipments"].message
     assert team_stores["shipments"].is_like(again)

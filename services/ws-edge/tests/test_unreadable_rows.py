@@ -3,7 +3,6 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,20 +19,18 @@ from ws_edge.states import StoreKey
 
 ME = "customer-0001"
 STORES = """stores:
-  - {name: scores, message: json, keeps: members, owner: everyone}
-  - {name: score, message: json, keeps: one, owner: everyone}
-  - {name: owned, message: json, keeps: members, owner: {field: player}}
-  - {name: orders-by-key, message: statecast.orders.v1.Order, keeps: one, owner: {field: customer_id}}
+  - {name: scores, message: json, keeps: members, readers: everyone}
+  - {name: score, message: json, keeps: one, readers: everyone}
+  - {name: owned, message: json, keeps: members, readers: {field: player}}
+  - {name: orders-by-key, message: statecast.orders.v1.Order, keeps: one, readers: {field: customer_id}}
 """
 NOT_A_NUMBER = b'{"v": NaN}'
 BOARD = {"store": "scores", "group": "g"}
 
 
 @asynccontextmanager
-async def score_edge(directory: Path) -> AsyncIterator[RunningEdge]:
-    (stores := directory / "stores.yaml").write_text(STORES)
-    rows = dict.fromkeys(("scores", "score", "owned"), "json")
-    async with RunningEdge(stores=stores, rows=rows, min_interval_ms=20, default_interval_ms=20, tick_ms=5) as edge:
+async def score_edge() -> AsyncIterator[RunningEdge]:
+    async with RunningEdge(stores=STORES, min_interval_ms=20, default_interval_ms=20, tick_ms=5) as edge:
         yield edge
 
 
@@ -57,8 +54,8 @@ async def receive(socket: ClientConnection) -> dict[str, Any]:
     return frame
 
 
-async def test_one_bad_member_is_an_error_of_its_own_and_the_others_go_on(tmp_path: Path) -> None:
-    async with score_edge(tmp_path) as edge:
+async def test_one_bad_member_is_an_error_of_its_own_and_the_others_go_on() -> None:
+    async with score_edge() as edge:
         for name, payload in (("a", b'{"v": 1}'), ("b", NOT_A_NUMBER), ("c", b'{"v": 3}')):
             put(edge, score(name), payload)
         async with edge.socket("/v1/stream") as socket:
@@ -78,8 +75,8 @@ async def test_one_bad_member_is_an_error_of_its_own_and_the_others_go_on(tmp_pa
     assert mended["range_changed"]["key"]["member"] == "b"
 
 
-async def test_a_member_that_turns_bad_is_told_by_its_key_and_logged_once(tmp_path: Path) -> None:
-    async with score_edge(tmp_path) as edge:
+async def test_a_member_that_turns_bad_is_told_by_its_key_and_logged_once() -> None:
+    async with score_edge() as edge:
         put(edge, score("a"))
         with structlog.testing.capture_logs() as logs:
             async with edge.socket("/v1/stream") as one, edge.socket("/v1/stream") as other:
@@ -95,8 +92,8 @@ async def test_a_member_that_turns_bad_is_told_by_its_key_and_logged_once(tmp_pa
 
 
 @pytest.mark.parametrize(("store", "payload"), [("score", NOT_A_NUMBER), ("orders-by-key", b"\xff\xff\xff")])
-async def test_a_bad_key_is_an_error_and_its_subscription_goes_on(tmp_path: Path, store: str, payload: bytes) -> None:
-    async with score_edge(tmp_path) as edge, edge.socket("/v1/stream", headers=staff(edge)) as socket:
+async def test_a_bad_key_is_an_error_and_its_subscription_goes_on(store: str, payload: bytes) -> None:
+    async with score_edge() as edge, edge.socket("/v1/stream", headers=staff(edge)) as socket:
         put(edge, StoreKey(store, "k"), payload)
         await socket.send(json.dumps({"id": "1", "subscribe": {"store": store, "key": {"group": "k"}}}))
         began, refused = await receive(socket), await receive(socket)
@@ -109,8 +106,8 @@ async def test_a_bad_key_is_an_error_and_its_subscription_goes_on(tmp_path: Path
     assert mended["changed"]["key"] == {"group": "k"}
 
 
-async def test_an_order_that_cannot_be_read_is_an_error_of_its_id(tmp_path: Path) -> None:
-    async with score_edge(tmp_path) as edge, edge.socket(headers=staff(edge)) as socket:
+async def test_an_order_that_cannot_be_read_is_an_error_of_its_id() -> None:
+    async with score_edge() as edge, edge.socket(headers=staff(edge)) as socket:
         put(edge, StoreKey("orders-by-key", "12345"), b"\xff\xff\xff")
         await socket.send(json.dumps({"type": "order_status_updates_request", "data": {"order_id": "12345"}}))
         refused = await receive(socket)
@@ -119,8 +116,8 @@ async def test_an_order_that_cannot_be_read_is_an_error_of_its_id(tmp_path: Path
     assert refused["error"]["order_id"] == "12345"
 
 
-async def test_who_owns_a_row_that_cannot_be_read_is_unknown_so_strangers_hear_nothing(tmp_path: Path) -> None:
-    async with score_edge(tmp_path) as edge, edge.socket("/v1/stream") as socket:
+async def test_who_owns_a_row_that_cannot_be_read_is_unknown_so_strangers_hear_nothing() -> None:
+    async with score_edge() as edge, edge.socket("/v1/stream") as socket:
         put(edge, score("a", "owned"), NOT_A_NUMBER)
         put(edge, score("b", "owned"), json.dumps({"player": ME}).encode())
         began = await watch(socket, {"store": "owned", "group": "g"})
@@ -130,8 +127,8 @@ async def test_who_owns_a_row_that_cannot_be_read_is_unknown_so_strangers_hear_n
     assert first["range_changed"]["key"]["member"] == "b"
 
 
-async def test_a_page_has_the_other_rows_and_an_error_by_the_key(tmp_path: Path) -> None:
-    async with score_edge(tmp_path) as edge, client(edge) as alice:
+async def test_a_page_has_the_other_rows_and_an_error_by_the_key() -> None:
+    async with score_edge() as edge, client(edge) as alice:
         for name, payload in (("a", b'{"v": 1}'), ("b", NOT_A_NUMBER)):
             put(edge, score(name), payload)
         for address in ("/v1/stores/scores/groups/g", "/v1/stores/scores"):
@@ -144,8 +141,8 @@ async def test_a_page_has_the_other_rows_and_an_error_by_the_key(tmp_path: Path)
             assert (refused["key"]["member"], refused["error"]["code"]) == ("b", "unreadable_row")
 
 
-async def test_a_key_that_cannot_be_read_is_no_outage(tmp_path: Path) -> None:
-    async with score_edge(tmp_path) as edge, client(edge) as alice:
+async def test_a_key_that_cannot_be_read_is_no_outage() -> None:
+    async with score_edge() as edge, client(edge) as alice:
         put(edge, StoreKey("score", "k"), NOT_A_NUMBER)
         answer = await alice.get("/v1/stores/score/k")
 
@@ -167,8 +164,8 @@ async def test_a_row_that_no_frame_can_hold_is_an_error_too(edge: RunningEdge) -
     assert [each["changed"]["key"]["group"] for each in frames if "changed" in each] == ["6"]
 
 
-async def test_binary_sockets_are_told_too(tmp_path: Path) -> None:
-    async with score_edge(tmp_path) as edge:
+async def test_binary_sockets_are_told_too() -> None:
+    async with score_edge() as edge:
         put(edge, StoreKey("score", "k"), NOT_A_NUMBER)
         async with edge.socket("/v1/stream", subprotocols=[BINARY_SUBPROTOCOL]) as socket:
             frame = ClientFrame(id="1")

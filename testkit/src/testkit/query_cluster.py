@@ -1,5 +1,6 @@
 """Instances of the query service as processes that share one keyed topic."""
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -80,17 +81,14 @@ class QueryCluster:
         self._create_topic(self.topic, topic)
         self._stores.write_text(f"stores:\n  - {{name: {STORE}, topic: {self.topic}, message: {message}}}\n")
 
-    def add_plain_store(self, name: str, message: str) -> None:
-        """Makes a topic, which instances that are started from now on serve as it is, under its own name."""
-        self._create_topic(name, {})
-        with self._stores.open("a") as stores:
-            stores.write(f"  - {{name: {name}, topic: {name}, message: {message}, format: plain}}\n")
+    def add_store(self, name: str, message: str, **fields: object) -> None:
+        """Makes a topic, which instances that are started from now on serve under its own name.
 
-    def add_keyed_store(self, name: str, message: str) -> None:
-        """Makes a keyed topic, which instances that are started from now on serve under its own name."""
+        `fields` are further keys of its entry in the stores file.
+        """
         self._create_topic(name, {})
         with self._stores.open("a") as stores:
-            stores.write(f"  - {{name: {name}, topic: {name}, message: {message}}}\n")
+            stores.write(f"  - {json.dumps({'name': name, 'topic': name, 'message': message, **fields})}\n")
 
     def add(self, name: str) -> QueryInstance:
         """Starts a new instance and returns it before it is ready."""

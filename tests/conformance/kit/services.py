@@ -72,7 +72,7 @@ class Services:
         settings = {
             "kafka_bootstrap": self._servers.broker.bootstrap,
             "group_id": "conformance",
-            "stores": self._system / "query-stores.yaml",
+            "stores": self._system / "stores.yaml",
             "replicas": 1,
         }
         query = QueryInstance("conformance", settings, self._servers.directory)
@@ -109,7 +109,7 @@ class Services:
 
     async def _rows(self, stores: Sequence[str]) -> dict[str, Rows | str]:
         assert self._query is not None, "the query service has not been started"
-        served = yaml.safe_load((self._system / "query-stores.yaml").read_text())["stores"]
+        served = yaml.safe_load((self._system / "stores.yaml").read_text())["stores"]
         messages = {store["name"]: store["message"] for store in served}
         async with StatecastClient([self._query.address]) as client:
             return {store: await self._scan(client, store, messages.get(store, "")) for store in stores}

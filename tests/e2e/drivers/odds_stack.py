@@ -25,9 +25,6 @@ from ws_edge.channels import EDGE_STORES
 CREDENTIALS = {"apikey": "alice-demo-key"}
 SECRET = "secret-between-gateway-and-edges"
 SOCKETS, OPENED = "ws_edge_sockets", "ws_edge_sockets_opened_total"
-STORES = "stores:\n" + "".join(
-    f"  - {{name: {name}, message: {message}, keeps: members, owner: everyone}}\n" for name, message in MESSAGES.items()
-)
 
 
 @dataclass(frozen=True)
@@ -79,9 +76,9 @@ def odds_stack(bootstrap: str, directory: Path) -> Iterator[OddsStack]:
     with ExitStack() as ends:
         cluster = ends.enter_context(query_cluster(bootstrap, directory / "cluster"))
         for name, message in MESSAGES.items():
-            cluster.add_keyed_store(name, message)
+            cluster.add_store(name, message, keeps="members", readers="everyone")
         for name, store in EDGE_STORES.items():
-            cluster.add_plain_store(name, store.kind)
+            cluster.add_store(name, store.kind, format="plain")
         cluster.start("query-1", "query-2")
         edges = _edges(cluster, directory)
         for edge in edges.values():
@@ -98,13 +95,10 @@ def odds_stack(bootstrap: str, directory: Path) -> Iterator[OddsStack]:
 
 
 def _edges(cluster: QueryCluster, directory: Path) -> dict[str, ServiceProcess]:
-    stores = directory / "edge-stores.yaml"
-    stores.write_text(STORES)
     settings = {
         "kafka_bootstrap": cluster.bootstrap,
         "query_addresses": ",".join(instance.address for instance in cluster.instances.values()),
         "gateway_secret": SECRET,
-        "stores": stores,
         "stall_timeout_s": scaled(60),
     }
     ports = {name: free_port() for name in ("edge-1", "edge-2")}

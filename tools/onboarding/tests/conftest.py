@@ -7,13 +7,14 @@ import pytest
 import yaml
 
 from kafka_topics.topics_file import read_topics
-from query_service.storage.stores_file import read_stores as read_query_stores
+from query_service.server.shard_listing import listed
+from query_service.storage.stores_file import read_stores
 from statecast.descriptors import MessageTypes
 from statecast_onboarding.domains.command import apply
 from stream_processor.__main__ import main as stream_processor
 from testkit.postgres import PostgresProcess, running_postgres
 from ws_edge.channels import EDGE_STORES
-from ws_edge.stores import read_stores as read_edge_stores
+from ws_edge.upstream.listed_stores import store_of
 
 TABLES = """
 CREATE TYPE shipment_state AS ENUM ('packed', 'on_the_way', 'delivered');
@@ -92,13 +93,13 @@ def status_of(out: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     status = stream_processor(["check", str(out / "pipelines")])
     assert apply([str(out / "pipelines"), "--out", str(out)]) == 0
     types = MessageTypes.read(out / "messages")
-    query = {store.name: store for store in read_query_stores(out / "query-stores.yaml", types)}
-    edge = read_edge_stores(out / "edge-stores.yaml", types)
+    stores = {store.name: store for store in read_stores(out / "stores.yaml", types)}
     topics = {topic.name: topic for topic in read_topics(out / "topics.yaml")}
 
-    assert set(query) == {*edge, *EDGE_STORES}
-    assert all(query[name].message == store.kind for name, store in edge.items())
-    assert {store.topic for store in query.values()} <= set(topics)
+    assert {*EDGE_STORES} <= set(stores)
+    for name in stores.keys() - EDGE_STORES.keys():
+        assert store_of(listed(stores[name]), types).name == name
+    assert {store.topic for store in stores.values()} <= set(topics)
     for file in (out / "pipelines").glob("*-by-*.yaml"):
         pipeline = yaml.safe_load(file.read_text())
         source = pipeline["source"]["topic"]

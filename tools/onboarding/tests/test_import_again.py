@@ -8,6 +8,8 @@ import pytest
 import yaml
 
 from kafka_topics.topics_file import read_topics
+from query_service.storage.stores_file import read_stores
+from statecast.descriptors import MessageTypes
 from statecast_client.__main__ import main as statecast
 from testkit.postgres import PostgresProcess
 
@@ -35,10 +37,9 @@ def test_a_second_table_is_added_to_what_was_edited(
     assert check() == 0
     names = [topic.name for topic in read_topics(out / "topics.yaml")]
     assert len(names) == len(set(names)) == 9
-    stores = {
-        store["name"]: store["owner"] for store in yaml.safe_load((out / "edge-stores.yaml").read_text())["stores"]
-    }
-    assert stores == {"shipments-by-key": "everyone", "levels-by-key": "staff"}
+    types = MessageTypes.read(out / "messages")
+    stores = {store.name: store.readers for store in read_stores(out / "stores.yaml", types)}
+    assert stores.items() >= {"shipments-by-key": "everyone", "levels-by-key": "staff"}.items()
 
 
 def test_a_second_table_takes_the_prefix_of_the_connector(
@@ -64,7 +65,7 @@ def test_all_topics_begin_with_the_prefix_of_kafka_which_further_tables_keep(
     assert statecast([*command, "--table", "stock.levels"]) == 0
     assert check() == 0
     assert json.loads((out / "connector.json").read_text())["topic.prefix"] == "acme.statecast"
-    [entries] = yaml.safe_load((out / "query-stores.yaml").read_text()).values()
+    [entries] = yaml.safe_load((out / "stores.yaml").read_text()).values()
     stores = {store["name"]: store["topic"] for store in entries}
     topics = {topic.name for topic in read_topics(out / "topics.yaml")}
 

@@ -1,6 +1,6 @@
 """Calls the instance that owns a group, and another one when that fails: the routing of every client in Python."""
 
-import random
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -107,6 +107,7 @@ class Router:
         self._on_failure = on_failure
         self._channels: dict[str, grpc.aio.Channel] = {}
         self._is_closed = False
+        self._salt = secrets.token_hex(8)
 
     def address(self, store: str, group: GroupHashes) -> str:
         """Returns the address to ask for a group now."""
@@ -147,8 +148,9 @@ class Router:
         return listing
 
     async def _listing(self, request: query.ListShardsRequest, timeouts: Iterable[float]) -> query.ListShardsResponse:
-        # Every instance has the map: each is asked by its share of the clients.
-        addresses = random.sample(self.shards.addresses, len(self.shards.addresses))
+        # Every instance has the map, and is asked by its share of the clients. Each client stays with one while it can:
+        # for a moment, others may have read another stores file.
+        addresses = sorted(self.shards.addresses, key=lambda address: hash((self._salt, address)))
         return await self._first_answer(
             lambda: (*addresses, *self._addresses),
             lambda channel, timeout_s: stub(channel).ListShards(request, timeout=timeout_s),

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from statecast_domains.derivation import derive
-from statecast_domains.derived_files import edge_stores_text, stores_text, topics_text
+from statecast_domains.derived_files import stores_text, topics_text
 from statecast_domains.domain import read_domains
 from statecast_domains.domain_file import schema_text
 from statecast_domains.errors import DomainFileError
 
-TEXTS = {"topics": topics_text, "stores": stores_text, "edge-stores": edge_stores_text}
+TEXTS = {"topics": topics_text, "stores": stores_text}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

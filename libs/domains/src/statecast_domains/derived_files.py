@@ -1,4 +1,4 @@
-"""The files that follow from domains, as `kafka-topics`, the query service and the edge read them."""
+"""The files that follow from domains, as `kafka-topics` and the query service read them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -7,9 +7,6 @@ from math import inf
 import yaml
 
 from statecast_domains.derivation import Derivation
-from statecast_domains.domain_file import BYTES
-from statecast_domains.own_topics import KEPT
-from statecast_domains.store_definition import StoreDefinition
 
 _MADE = "# Made of the files of domains, and made anew with them: change those, and not this file."
 _TOPICS = """\
@@ -29,19 +26,6 @@ _STORES = """\
 #     - {path: hands, owner: player_id}   of a list, each element is for the consumer whose id stands in its field
 #                                         player_id; of anything else, for the one whose id stands in the row's
 """
-_EDGE_STORES = """\
-# The stores that clients may read, and who sees their rows. Staff see all rows of all stores.
-#   message: a message of the contract, or of the directory STATECAST_DESCRIPTORS; `json` for a plain store of JSON
-#   keeps: one      one value per group
-#          members  many per group, each with a sort value and a name
-#   owner: staff                         nobody but staff
-#          everyone                      all consumers
-#          {field: F}                    the consumer whose id stands in the row's field F
-#          {field: F, group: true}       the same, and the group of every key is that id as well
-#   private:                              fields that not all who see a row see; staff do
-#     - {path: hands, owner: player_id}   of a list, each element is for the consumer whose id stands in its field
-#                                         player_id; of anything else, for the one whose id stands in the row's
-"""
 
 
 def topics_text(derivation: Derivation) -> str:
@@ -53,24 +37,6 @@ def stores_text(derivation: Derivation) -> str:
     """The stores file."""
     entries = [(derivation.store_users[store.name], _in_lines(store.entry)) for store in derivation.stores]
     return _file(_STORES, "stores", entries)
-
-
-def edge_stores_text(derivation: Derivation) -> str:
-    """The edge's stores file."""
-    entries = [
-        (derivation.store_users[store.name], _in_lines(edge_entry(store)))
-        for store in derivation.stores
-        if derivation.store_users[store.name] != KEPT and store.message != BYTES
-    ]
-    return _file(_EDGE_STORES, "stores", entries)
-
-
-def edge_entry(store: StoreDefinition) -> dict[str, object]:
-    """The store's entry in the edge's file."""
-    entry = {"name": store.name, "message": store.message, "keeps": store.keeps, "owner": "staff"}
-    chosen = {key: value for key, value in store.entry.items() if key in ("private", "description")}
-    readers = {"owner": store.entry["readers"]} if "readers" in store.entry else {}
-    return entry | readers | chosen | ({"interval_ms": store.interval_ms} if store.interval else {})
 
 
 def _file(head: str, key: str, entries: Sequence[tuple[str, str]]) -> str:

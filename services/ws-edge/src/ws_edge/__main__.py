@@ -20,7 +20,7 @@ from statecast_service.collector import collect_seldom
 from statecast_service.errors import ServiceError
 from statecast_service.logs import configure_logs
 from statecast_service.settings import load_settings
-from statecast_service.watched_files import changes_of
+from statecast_service.watched_files import Settled, state_of
 from ws_edge.auth.admission import Admission, Pace
 from ws_edge.auth.gateway import Gateway, Tickets
 from ws_edge.auth.page_tokens import PageTokens
@@ -46,8 +46,7 @@ from ws_edge.server import Server, listen, port_tls, query_tls
 from ws_edge.session.session import SessionContext
 from ws_edge.session.sockets import Sockets
 from ws_edge.settings import Settings
-from ws_edge.stores import Store, Stores, read_stores
-from ws_edge.upstream.agreement import disagreement
+from ws_edge.stores import Store
 from ws_edge.upstream.query_client import QueryClient, ShardWatch
 
 log = structlog.get_logger(__name__)
@@ -99,7 +98,7 @@ async def serve(settings: Settings, listener: socket.socket) -> None:
 async def run(edge: Edge, listener: socket.socket) -> None:
     try:
         async with asyncio.TaskGroup() as group:
-            parts = (edge.shard_watch.run, edge.live_stores.file.run, edge.poller.run, edge.sockets.reap)
+            parts = (edge.shard_watch.run, edge.live_stores.descriptors.run, edge.poller.run, edge.sockets.reap)
             background = [group.create_task(part()) for part in parts]
             await edge.server.serve(sockets=[listener])
             for task in background:
@@ -111,18 +110,17 @@ async def run(edge: Edge, listener: socket.socket) -> None:
 def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], float] = time.time) -> Edge:
     """Puts an edge together, in the loop that runs it. Without a writer it has no channels and no revocation.
 
-    Raises SettingsError when the stores file or a certificate is wrong.
+    Raises SettingsError when a descriptor or a certificate is wrong.
     """
     clock = time.monotonic
     port_tls(settings)  # uvicorn reads the files itself
     types = settings.with_descriptors(MessageTypes.read)
-    stores, metrics, woken = CurrentStores(read_stores(settings.stores, types)), Metrics(), asyncio.Event()
+    stores, metrics, woken = CurrentStores(), Metrics(), asyncio.Event()
     hub = Hub(clock, settings.tick_ms / 1000, settings.unavailable_after_ms / 1000, woken.set)
     client = _query_client(settings, metrics)
     revoked = replace(REVOCATIONS, max_lag_ms=settings.revocation_lag_ms)
     edge_stores = {**EDGE_STORES, revoked.name: revoked}
     all_stores = ChainMap(edge_stores, cast("dict[str, Store]", stores))  # nobody writes to it
-    shard_watch = ShardWatch(client, settings.shard_refresh_ms / 1000, partial(disagreement, all_stores, edge_stores))
     poll_limits = settings.batch_keys, settings.live_wait_ms / 1000, settings.live_keys_per_s
     poller = Poller(hub, client, all_stores, metrics, clock, woken, *poll_limits)
     channel_limits = settings.channel_lifetime_s, settings.max_channel_subscriptions, settings.max_ranges
@@ -133,10 +131,9 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     context = SessionContext(hub, stores, settings, metrics, tickets, clock, wall_clock)
     sockets = Sockets(context, channels, revocations, gateway, _admission(settings), settings.stall_timeout_s)
 
-    interval_s, read = settings.stores_interval_ms / 1000, stores_reader(settings)
-    live_stores = LiveStores(
-        stores, read, lambda some: disagreement(some, (), shard_watch.listed), sockets.end_watchers, metrics, interval_s
-    )
+    interval_s, read_types = settings.shard_refresh_ms / 1000, types_reader(settings)
+    live_stores = LiveStores(stores, types, edge_stores, read_types, sockets.end_watchers, metrics, interval_s)
+    shard_watch = ShardWatch(client, interval_s, live_stores.take, live_stores.reason)
 
     def not_ready() -> str | None:
         return "this edge is being stopped" if sockets.draining else shard_watch.reason
@@ -149,7 +146,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     routers = [
         rest.router(),
         ChannelRest(channels, channel_quota, rest.consumer).router(),
-        StoreListing(client, stores, rest.consumer).router(),
+        StoreListing(stores, rest.consumer).router(),
         StoreRest(client, stores, rest.consumer, page_tokens, settings.page_size, caching).router(),
         StaffRest(client, RevocationLog(writer, wall_clock), report, rest.consumer).router(),
     ]
@@ -162,13 +159,10 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     return Edge(hub, client, shard_watch, live_stores, poller, sockets, metrics, server)
 
 
-def stores_reader(settings: Settings) -> Callable[[], Stores | None]:
-    """Returns a function that reads the stores file when it or a descriptor has changed, as FollowedFile takes it."""
-
-    def read() -> Stores:
-        return read_stores(settings.stores, settings.with_descriptors(MessageTypes.read))
-
-    return changes_of(settings.stores, settings.descriptors, read)
+def types_reader(settings: Settings) -> Callable[[], MessageTypes | None]:
+    """Returns a function that reads the mounted messages when they have changed, as FollowedFile takes it."""
+    settled = Settled(lambda: state_of(settings.descriptors))
+    return lambda: None if settled.news() is None else settings.with_descriptors(MessageTypes.read)
 
 
 def revoke(settings: Settings, principal: str, *, lift: bool) -> int:

@@ -1,14 +1,18 @@
-"""The stores that clients may read now: they follow the stores file while the edge runs."""
+"""The stores that clients may read now: those that the query service lists."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import structlog
 from typing_extensions import override
 
+from statecast.descriptors import MessageTypes
+from statecast.query.v1.query_pb2 import Store as ListedStore
+from statecast.query.v1.query_service_pb2 import ListShardsResponse
 from statecast_service.watched_files import FollowedFile
 from ws_edge.metrics import Metrics
 from ws_edge.stores import Store, Stores
+from ws_edge.upstream.listed_stores import BYTES, fault_of, store_of
 
 log = structlog.get_logger(__name__)
 
@@ -16,8 +20,8 @@ log = structlog.get_logger(__name__)
 class CurrentStores(Mapping[str, Store]):
     """A mapping that its owner fills anew; everybody else looks up in it each time."""
 
-    def __init__(self, stores: Stores) -> None:
-        self._stores = dict(stores)
+    def __init__(self) -> None:
+        self._stores: Stores = {}
 
     @override
     def __getitem__(self, name: str) -> Store:
@@ -45,37 +49,63 @@ class CurrentStores(Mapping[str, Store]):
 
 @dataclass(eq=False)
 class LiveStores:
-    """Follows the stores file; `file.run` is one task that looks at it every `interval_s` seconds.
+    """Keeps `stores` as the query service lists them, with rows of `types`; `own` are those that edges write.
 
     A new store can be read and watched at once. A store that is gone or has changed, also in who may see its rows,
     ends all that was granted by its former definition: `end_watchers` takes the names of such stores and ends their
-    watches. A store that the query service defines otherwise is not served until both agree: `disagreement` names the
-    difference for some stores. `read` is that of FollowedFile.
+    watches. A store that this edge cannot show, for example without its message, is left out. `descriptors.run` is one
+    task that looks at the mounted messages every `interval_s` seconds; `read_types` is the `read` of FollowedFile.
     """
 
     stores: CurrentStores
-    read: Callable[[], Stores | None]
-    disagreement: Callable[[Stores], str | None]
+    types: MessageTypes
+    own: Stores
+    read_types: Callable[[], MessageTypes | None]
     end_watchers: Callable[[Collection[str]], None]
     metrics: Metrics
     interval_s: float
-    file: FollowedFile[Stores] = field(init=False)
+    descriptors: FollowedFile[MessageTypes] = field(init=False)
+    _listed: Sequence[ListedStore] = field(default=(), init=False)
+    _fault: str | None = field(default=None, init=False)
+    _problems: Set[str] = field(default=frozenset(), init=False)
 
     def __post_init__(self) -> None:
-        self.file = FollowedFile(self.read, self._take, self._report, self.interval_s)
+        self.descriptors = FollowedFile(self.read_types, self._take_types, self._report, self.interval_s)
 
-    def _take(self, wanted: Stores) -> Set[str]:
-        reasons = {name: self.disagreement({name: store}) for name, store in wanted.items()}
-        served = {name: store for name, store in wanted.items() if reasons[name] is None}
+    def take(self, listing: ListShardsResponse) -> None:
+        """Serves the stores of a listing from now on. One that does not say who may read its stores changes nothing."""
+        listed = [*listing.stores, *listing.without_topic]
+        self._fault = fault_of(listed, self.own)
+        if self._fault is None:
+            self._listed = [each for each in listed if each.store not in self.own and each.message != BYTES]
+            self._serve()
+
+    def reason(self) -> str | None:
+        """Returns why there is no store to serve; None when there is one."""
+        return None if self.stores else self._fault or "the query service lists no store that this edge can show"
+
+    def _take_types(self, types: MessageTypes) -> Set[str]:
+        if types is not self.types:
+            self.types = types
+            self._serve()
+        return self._problems if self._fault is None else {*self._problems, self._fault}
+
+    def _serve(self) -> None:
+        served, problems = dict[str, Store](), set[str]()
+        for listed in sorted(self._listed, key=lambda each: each.store):
+            try:
+                served[listed.store] = store_of(listed, self.types)
+            except ValueError as error:
+                problems.add(f"the store {listed.store} is shown to nobody: {error}")
+        self._problems = problems
         came = served.keys() - self.stores.keys()
         left = self.stores.replace(served)
         if came or left:
             log.info("stores_changed", new=sorted(came), gone_or_changed=sorted(left))
         if left:
             self.end_watchers(left)
-        return {reason for reason in reasons.values() if reason is not None}
 
     def _report(self, problems: Set[str], new: Set[str]) -> None:
         for problem in sorted(new):
-            log.error("stores_file_refused", reason=problem)
-        self.metrics.stores_file.set(0 if problems else 1)
+            log.error("stores_refused", reason=problem)
+        self.metrics.stores_ok.set(0 if problems else 1)

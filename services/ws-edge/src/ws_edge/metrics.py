@@ -63,7 +63,7 @@ class Metrics:
         self.errors = Counter("ws_edge_errors", "Failed requests on sockets, by code.", ["code"], registry=registry)
         meaning = "Rows of JSON of which more is hidden than a field: a private path does not lead; the log names it."
         self.hidden_rows = Counter("ws_edge_hidden_rows", meaning, ["store"], registry=registry)
-        meaning = "0 while the stores file is wrong, or not as the query service has it; the log says what."
-        self.stores_file = Gauge("ws_edge_stores_file_ok", meaning, registry=registry)
-        self.stores_file.set(1)
+        meaning = "0 while a store, or a whole listing of the query service, cannot be shown; the log says why."
+        self.stores_ok = Gauge("ws_edge_stores_ok", meaning, registry=registry)
+        self.stores_ok.set(1)
         self.query_available = Gauge("ws_edge_query_available", "1 while the query service answers.", registry=registry)

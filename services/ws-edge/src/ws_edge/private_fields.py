@@ -15,7 +15,7 @@ from typing import Any
 from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import NULL_VALUE, Value
 
-from statecast_service.settings import suggest
+from statecast.row_fields import holds_messages
 
 NOBODY = ""
 """The viewer of those who own nothing of a row."""
@@ -27,26 +27,6 @@ class PrivateField:
 
     path: tuple[str, ...]
     owner: str
-
-    def check(self, row: type[Message]) -> None:
-        """Raises ValueError when rows of the class have no such field, or it no such owner."""
-        message: Any = row.DESCRIPTOR
-        owners = message
-        for depth, name in enumerate(self.path, 1):
-            descriptor = message.fields_by_name.get(name)
-            if descriptor is None:
-                raise ValueError(f"{message.full_name} has no field {name!r}; {suggest(name, message.fields_by_name)}")
-            if depth < len(self.path):
-                if descriptor.message_type is None or descriptor.is_repeated:
-                    raise ValueError(f"{name!r} holds no single message, so nothing of it can be private alone")
-                message = descriptor.message_type
-            elif _holds_messages(descriptor):
-                owners = descriptor.message_type
-        if owners.GetOptions().map_entry:
-            raise ValueError(f"{self.path[-1]!r} is a map: use a repeated message with a field for its owner")
-        texts = {each.name for each in owners.fields if each.type == each.TYPE_STRING and not each.is_repeated}
-        if self.owner not in texts:
-            raise ValueError(f"{owners.full_name} has no text field {self.owner!r}; {suggest(self.owner, texts)}")
 
 
 @dataclass(eq=False, slots=True)
@@ -120,12 +100,7 @@ def _leads(row: Value, private: PrivateField) -> bool:
 
 
 def _is_list_of_messages(message: Message, name: str) -> bool:
-    return _holds_messages(message.DESCRIPTOR.fields_by_name[name])
-
-
-def _holds_messages(descriptor: Any) -> bool:
-    """Whether a field, by its descriptor, is a list of messages."""
-    return bool(descriptor.is_repeated and descriptor.message_type is not None)
+    return holds_messages(message.DESCRIPTOR.fields_by_name[name])
 
 
 def _text(message: Message, name: str) -> str:

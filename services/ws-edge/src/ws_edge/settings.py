@@ -11,7 +11,6 @@ from statecast_service.kafka import KafkaSettings
 from statecast_service.settings import DescriptorSettings, Port
 from statecast_service.tls import PortSettings, is_loopback
 from ws_edge.auth.admission import ANY_ORIGIN
-from ws_edge.stores import SHIPPED
 
 Item = TypeVar("Item")
 MIN_SECRET_LENGTH = 8
@@ -77,10 +76,6 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """Prefix of the topics of channels and revocations, as the query service's stores file says."""
     kafka_timeout_ms: int = Field(5000, ge=100)
     """How long Kafka may take to acknowledge a record."""
-    stores: Path = SHIPPED
-    """File with the stores and who may see their rows."""
-    stores_interval_ms: int = Field(1000, ge=100, le=3_600_000)
-    """How often it is looked at: a change takes effect after two looks that see the same."""
 
     default_interval_ms: int = Field(1000, ge=1)
     """Time between two frames of a key when the client asks for none."""
@@ -157,8 +152,8 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """How long one instance of the query service may take."""
     query_backoff_ms: int = Field(1000, ge=0)
     """How long an instance that failed is asked last."""
-    shard_refresh_ms: int = Field(5000, ge=100)
-    """How often the shard map is asked for while all is well."""
+    shard_refresh_ms: int = Field(1000, ge=100)
+    """How often stores and shard map are asked for while all is well, and mounted messages are looked at."""
     stale_after_ms: int = Field(5000, ge=1)
     """From this lag on, frames and answers say how stale they may be."""
     revocation_lag_ms: int = Field(300_000, ge=1000)

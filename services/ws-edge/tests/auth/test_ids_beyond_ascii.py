@@ -5,7 +5,6 @@ import json
 import unicodedata
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -25,10 +24,10 @@ IDS = ["kundé-ä", "客户-7", "\U0001f682-1", unicodedata.normalize("NFD", "ku
 ORDER = StoreKey("orders-by-key", "1")
 STORES = """
 stores:
-  - {name: orders-by-key, message: statecast.orders.v1.Order, keeps: one, owner: {field: customer_id}}
+  - {name: orders-by-key, message: statecast.orders.v1.Order, keeps: one, readers: {field: customer_id}}
   - {name: orders-by-customer, message: statecast.orders.v1.Order, keeps: members,
-     owner: {field: customer_id, group: true}}
-  - {name: games, message: json, keeps: one, owner: everyone, private: [{path: hands, owner: player}]}
+     readers: {field: customer_id, group: true}}
+  - {name: games, message: json, keeps: one, readers: everyone, private: [{path: hands, owner: player}]}
 """
 
 
@@ -40,13 +39,8 @@ async def calls(edge: RunningEdge, consumer: str, groups: str = "customers") -> 
 
 
 @pytest.fixture
-async def utf8_edge(tmp_path: Path) -> AsyncIterator[RunningEdge]:
-    (tmp_path / "stores.yaml").write_text(STORES)
-    edge = RunningEdge(
-        kafka=True, stores=tmp_path / "stores.yaml", min_interval_ms=20, default_interval_ms=20, tick_ms=5
-    )
-    edge.query.rows |= {"games": "json"}
-    async with edge:
+async def utf8_edge() -> AsyncIterator[RunningEdge]:
+    async with RunningEdge(kafka=True, stores=STORES, min_interval_ms=20, default_interval_ms=20, tick_ms=5) as edge:
         yield edge
 
 

@@ -12,6 +12,7 @@ from statecast.orders.v1.order_pb2 import Order
 from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
 from statecast.push.v1.subscription_pb2 import Start
 from testkit.ws_edge.edge import Recorder
+from testkit.ws_edge.fake_query_service import SHIPPED_STORES
 from ws_edge.authorization import Consumer
 from ws_edge.codec.frames import CancelRequest, WatchRequest
 from ws_edge.codec.stream_codec import MAX_FORMS, StreamCodec
@@ -19,9 +20,8 @@ from ws_edge.errors import ForbiddenError, MalformedFrameError, RequestError, Un
 from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.watch import KeyWatch, Subscription
 from ws_edge.states import KeyState, Position, RangeKey, StoreKey
-from ws_edge.stores import SHIPPED, read_stores
 
-STORES = read_stores(SHIPPED)
+STORES = SHIPPED_STORES
 JSON, BINARY = StreamCodec(STORES, False), StreamCodec(STORES, True)
 KEY = StoreKey("orders-by-key", "12345")
 MEMBER = StoreKey("orders-by-customer", "customer-0001", "2024-08-28T12:34:56.123456Z", "12345")

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -15,10 +14,10 @@ from ws_edge.states import StoreKey
 
 STORES = """
 stores:
-  - {name: orders-by-key, message: statecast.orders.v1.Order, keeps: one, owner: everyone}
-  - {name: orders-by-item, message: statecast.orders.v1.Order, keeps: members, owner: everyone}
+  - {name: orders-by-key, message: statecast.orders.v1.Order, keeps: one, readers: everyone}
+  - {name: orders-by-item, message: statecast.orders.v1.Order, keeps: members, readers: everyone}
   - {name: orders-by-customer, message: statecast.orders.v1.Order, keeps: members,
-     owner: {field: customer_id, group: true}}
+     readers: {field: customer_id, group: true}}
 """
 KEY, GROUP = "/v1/stores/orders-by-key/1", "/v1/stores/orders-by-item/groups/item-1"
 PERSONAL = "/v1/stores/orders-by-customer/groups/customer-0001"
@@ -32,11 +31,9 @@ def member(name: str, store: str = "orders-by-item", group: str = "item-1") -> S
 
 
 @asynccontextmanager
-async def running(directory: Path, **settings: Any) -> AsyncIterator[tuple[RunningEdge, AsyncClient]]:
+async def running(**settings: Any) -> AsyncIterator[tuple[RunningEdge, AsyncClient]]:
     """An edge with two stores for everyone, each with a row, and one that is personal; calls of customer-0001."""
-    stores = directory / "stores.yaml"
-    stores.write_text(STORES)
-    async with RunningEdge(kafka=True, stores=stores, **settings) as edge:
+    async with RunningEdge(kafka=True, stores=STORES, **settings) as edge:
         edge.query.put(StoreKey("orders-by-key", "1"), Order(order_id="1"))
         edge.query.put(member("1"), Order(order_id="1"))
         own = member("1", "orders-by-customer", "customer-0001")
@@ -46,8 +43,8 @@ async def running(directory: Path, **settings: Any) -> AsyncIterator[tuple[Runni
 
 
 @pytest.mark.parametrize("path", [KEY, GROUP, "/update/orders/1"])
-async def test_what_everyone_may_read_may_be_kept_for_a_time(tmp_path: Path, path: str) -> None:
-    async with running(tmp_path) as (_, client):
+async def test_what_everyone_may_read_may_be_kept_for_a_time(path: str) -> None:
+    async with running() as (_, client):
         answer = await client.get(path)
 
     assert (answer.status_code, answer.headers["Cache-Control"]) == (200, PUBLIC)
@@ -55,8 +52,8 @@ async def test_what_everyone_may_read_may_be_kept_for_a_time(tmp_path: Path, pat
 
 
 @pytest.mark.parametrize("path", [KEY, GROUP])
-async def test_a_copy_is_confirmed_until_a_row_changes(tmp_path: Path, path: str) -> None:
-    async with running(tmp_path) as (edge, client):
+async def test_a_copy_is_confirmed_until_a_row_changes(path: str) -> None:
+    async with running() as (edge, client):
         etag = (await client.get(path)).headers["ETag"]
         edge.query.put(member("2", group="item-2"), Order(order_id="2"))
         same = await client.get(path, headers={"If-None-Match": f'"other", {etag}'})
@@ -70,8 +67,8 @@ async def test_a_copy_is_confirmed_until_a_row_changes(tmp_path: Path, path: str
     assert other.headers["ETag"] != etag
 
 
-async def test_a_row_that_has_gone_or_follows_on_another_page_makes_another_copy(tmp_path: Path) -> None:
-    async with running(tmp_path) as (edge, client):
+async def test_a_row_that_has_gone_or_follows_on_another_page_makes_another_copy() -> None:
+    async with running() as (edge, client):
         etags = [(await client.get(GROUP, params={"limit": 1})).headers["ETag"]]
         edge.query.put(member("2"), Order(order_id="2"))
         etags.append((await client.get(GROUP, params={"limit": 1})).headers["ETag"])
@@ -82,8 +79,8 @@ async def test_a_row_that_has_gone_or_follows_on_another_page_makes_another_copy
     assert len(set(etags)) == 3
 
 
-async def test_an_answer_that_may_be_out_of_date_is_neither_kept_nor_does_it_confirm_a_copy(tmp_path: Path) -> None:
-    async with running(tmp_path) as (edge, client):
+async def test_an_answer_that_may_be_out_of_date_is_neither_kept_nor_does_it_confirm_a_copy() -> None:
+    async with running() as (edge, client):
         etag = (await client.get(GROUP)).headers["ETag"]
         edge.query.lag_ms = 60_000
         answer = await client.get(GROUP, headers={"If-None-Match": etag})
@@ -92,17 +89,17 @@ async def test_an_answer_that_may_be_out_of_date_is_neither_kept_nor_does_it_con
     assert answer.json()["lag_ms"] == "60000"
 
 
-async def test_the_times_are_settings_and_zero_leaves_answers_to_their_callers(tmp_path: Path) -> None:
-    async with running(tmp_path, public_max_age_s=60, public_stale_s=0) as (_, client):
+async def test_the_times_are_settings_and_zero_leaves_answers_to_their_callers() -> None:
+    async with running(public_max_age_s=60, public_stale_s=0) as (_, client):
         longer = (await client.get(GROUP)).headers["Cache-Control"]
-    async with running(tmp_path, public_max_age_s=0) as (_, client):
+    async with running(public_max_age_s=0) as (_, client):
         never = (await client.get(GROUP)).headers["Cache-Control"]
 
     assert (longer, never) == ("public, max-age=60, stale-while-revalidate=0", OWN)
 
 
-async def test_what_is_for_one_consumer_is_kept_by_nobody_else_and_checked_each_time(tmp_path: Path) -> None:
-    async with running(tmp_path) as (_, client):
+async def test_what_is_for_one_consumer_is_kept_by_nobody_else_and_checked_each_time() -> None:
+    async with running() as (_, client):
         answer = await client.get(PERSONAL)
         same = await client.get(PERSONAL, headers={"If-None-Match": answer.headers["ETag"]})
 
@@ -124,29 +121,29 @@ async def test_what_is_for_one_consumer_is_kept_by_nobody_else_and_checked_each_
         ("POST", KEY, 405),
     ],
 )
-async def test_nobody_keeps_an_answer_without_an_etag(tmp_path: Path, method: str, path: str, status: int) -> None:
-    async with running(tmp_path) as (_, client):
+async def test_nobody_keeps_an_answer_without_an_etag(method: str, path: str, status: int) -> None:
+    async with running() as (_, client):
         answer = await client.request(method, path)
 
     assert (answer.status_code, answer.headers.get_list("Cache-Control")) == (status, [NOT_KEPT])
 
 
 @pytest.mark.parametrize("path", ["/v1/edge", "/v1/shards"])
-async def test_nobody_keeps_what_staff_are_answered(tmp_path: Path, path: str) -> None:
-    async with running(tmp_path) as (edge, client):
+async def test_nobody_keeps_what_staff_are_answered(path: str) -> None:
+    async with running() as (edge, client):
         answer = await client.get(path, headers=edge.headers("", "staff"))
 
     assert (answer.status_code, answer.headers["Cache-Control"]) == (200, NOT_KEPT)
 
 
-async def test_nobody_keeps_an_outage(tmp_path: Path) -> None:
-    async with running(tmp_path) as (edge, client):
+async def test_nobody_keeps_an_outage() -> None:
+    async with running() as (edge, client):
         edge.query.failing = grpc.StatusCode.UNAVAILABLE
         answer = await client.get(GROUP)
 
     assert (answer.status_code, answer.headers["Cache-Control"]) == (503, NOT_KEPT)
 
 
-async def test_pages_say_themselves_that_a_copy_must_be_checked(tmp_path: Path) -> None:
-    async with running(tmp_path) as (_, client):
+async def test_pages_say_themselves_that_a_copy_must_be_checked() -> None:
+    async with running() as (_, client):
         assert (await client.get("/")).headers.get_list("Cache-Control") == ["no-cache"]

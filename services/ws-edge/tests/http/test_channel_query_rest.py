@@ -1,7 +1,6 @@
 """Queries are added to channels, shown and ended by calls, as keys and ranges are."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,9 +18,9 @@ ALL = {"range": FIRST}
 
 
 @pytest.fixture
-async def edge(tmp_path: Path) -> AsyncIterator[RunningEdge]:
+async def edge() -> AsyncIterator[RunningEdge]:
     """An edge that serves the odds, and keeps channels of at most four subscriptions and three ranges and queries."""
-    async with odds_edge(tmp_path, kafka=True, max_channel_subscriptions=4, max_ranges=3) as running:
+    async with odds_edge(kafka=True, max_channel_subscriptions=4, max_ranges=3) as running:
         yield running
 
 

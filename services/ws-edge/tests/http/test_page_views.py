@@ -4,11 +4,9 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from playwright.async_api import Locator, Page, expect
 
 from statecast.bookings.v1.booking_pb2 import Booking
@@ -23,27 +21,24 @@ from statecast.sales.v1.store_pb2 import Store as Shop
 from testkit.chromium import chromium
 from testkit.waiting import scaled
 from testkit.ws_edge.edge import RunningEdge, until
-from ws_edge.authorization import OwnerRule
 from ws_edge.states import StoreKey
-from ws_edge.stores import Store
 
 STORES = """
 stores:
   - {name: orders-by-customer, message: statecast.orders.v1.Order, keeps: members,
-     owner: {field: customer_id, group: true}}
+     readers: {field: customer_id, group: true}}
   - {name: bookings-by-customer, message: statecast.bookings.v1.Booking, keeps: members,
-     owner: {field: customer_id, group: true}}
-  - {name: matches-about-to-start, message: statecast.odds.v1.Match, keeps: members, owner: everyone}
-  - {name: odds-by-match, message: statecast.odds.v1.Market, keeps: members, owner: everyone}
-  - {name: us-share-holders, message: statecast.portfolio.v1.ShareHolder, keeps: one, owner: staff}
-  - {name: stores-by-key, message: statecast.sales.v1.Store, keeps: one, owner: staff}
-  - {name: hourly-sales-by-store, message: statecast.sales.v1.HourlySales, keeps: members, owner: staff}
-  - {name: invoices-by-store, message: statecast.sales.v1.Invoice, keeps: members, owner: staff}
-  - {name: rewards-by-customer, message: statecast.sales.v1.CustomerRewards, keeps: one, owner: staff}
-  - {name: sales-by-city, message: statecast.sales.v1.CitySales, keeps: one, owner: staff}
+     readers: {field: customer_id, group: true}}
+  - {name: matches-about-to-start, message: statecast.odds.v1.Match, keeps: members, readers: everyone}
+  - {name: odds-by-match, message: statecast.odds.v1.Market, keeps: members, readers: everyone}
+  - {name: us-share-holders, message: statecast.portfolio.v1.ShareHolder, keeps: one, readers: staff}
+  - {name: stores-by-key, message: statecast.sales.v1.Store, keeps: one, readers: staff}
+  - {name: hourly-sales-by-store, message: statecast.sales.v1.HourlySales, keeps: members, readers: staff}
+  - {name: invoices-by-store, message: statecast.sales.v1.Invoice, keeps: members, readers: staff}
+  - {name: rewards-by-customer, message: statecast.sales.v1.CustomerRewards, keeps: one, readers: staff}
+  - {name: sales-by-city, message: statecast.sales.v1.CitySales, keeps: one, readers: staff}
 """
-ODDS = Store("odds-by-match", Market, members=True, rule=OwnerRule(None, everyone=True))
-ROWS = {store["name"]: store["message"] for store in yaml.safe_load(STORES)["stores"]}
+ODDS = "odds-by-match"
 CUSTOMER = "customer-0001"
 
 
@@ -115,11 +110,9 @@ def put_sales(edge: RunningEdge, cents: int) -> None:
 
 
 @pytest.fixture
-async def edge(tmp_path: Path) -> AsyncIterator[RunningEdge]:
+async def edge() -> AsyncIterator[RunningEdge]:
     """An edge with the stores of all domains."""
-    stores = tmp_path / "stores.yaml"
-    stores.write_text(STORES)
-    async with RunningEdge(stores=stores, rows=ROWS, min_interval_ms=20, shard_refresh_ms=100) as running:
+    async with RunningEdge(stores=STORES, min_interval_ms=20, shard_refresh_ms=100) as running:
         yield running
 
 
@@ -168,8 +161,8 @@ async def test_the_navigation_has_what_runs_and_the_consumer_may_see(edge: Runni
         await mine.go_back()
         await expect(mine.get_by_role("heading", name="My orders")).to_be_visible()
 
-    edge.query.rows = {name: message for name, message in edge.query.rows.items() if name.startswith("orders")}
-    await until(lambda: not edge.parts.client.serves(ODDS))
+    edge.query.stores = {name: store for name, store in edge.query.stores.items() if name.startswith("orders")}
+    await until(lambda: ODDS not in edge.parts.live_stores.stores)
     async with tabs("#odds", CUSTOMER) as mine:
         await expect(mine.get_by_role("heading", name="My orders")).to_be_visible(timeout=30_000)
 

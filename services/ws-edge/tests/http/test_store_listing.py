@@ -1,7 +1,6 @@
 """Each consumer is told the stores that it may read, of those that the query service has."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,22 +11,20 @@ from ws_edge.http.store_listing import StoreListDocument
 
 STORES = """
 stores:
-  - {name: orders-by-key, message: statecast.orders.v1.Order, keeps: one, owner: {field: customer_id},
-     description: Each order., interval_ms: 5000}
+  - {name: orders-by-key, message: statecast.orders.v1.Order, keeps: one, readers: {field: customer_id},
+     description: Each order., interval: 5s}
   - {name: orders-by-customer, message: statecast.orders.v1.Order, keeps: members,
-     owner: {field: customer_id, group: true}}
-  - {name: orders-by-item, message: statecast.orders.v1.Order, keeps: members, owner: staff}
-  - {name: news, message: json, keeps: members, owner: everyone}
-  - {name: not-served-yet, message: json, keeps: one, owner: everyone}
+     readers: {field: customer_id, group: true}}
+  - {name: orders-by-item, message: statecast.orders.v1.Order, keeps: members, readers: staff}
+  - {name: news, message: json, keeps: members, readers: everyone}
+  - {name: raw, message: bytes}
 """
 
 
 @pytest.fixture
-async def edge(tmp_path: Path) -> AsyncIterator[RunningEdge]:
-    """An edge with five stores, before a query service that has four of them."""
-    stores = tmp_path / "stores.yaml"
-    stores.write_text(STORES)
-    async with RunningEdge(stores=stores, rows={"news": "json"}) as running:
+async def edge() -> AsyncIterator[RunningEdge]:
+    """An edge before a query service with five stores, of which it shows four."""
+    async with RunningEdge(stores=STORES) as running:
         yield running
 
 
@@ -43,7 +40,7 @@ async def listed(edge: RunningEdge, consumer: str, groups: str) -> list[dict[str
 
 
 async def test_a_customer_is_told_what_can_have_rows_for_them(edge: RunningEdge) -> None:
-    by_key, by_customer, news = await listed(edge, "customer-0001", "customers")
+    news, by_customer, by_key = await listed(edge, "customer-0001", "customers")
 
     assert by_key == {
         "store": "orders-by-key",
@@ -61,7 +58,7 @@ async def test_a_customer_is_told_what_can_have_rows_for_them(edge: RunningEdge)
 async def test_staff_are_told_every_store_that_is_served(edge: RunningEdge) -> None:
     stores = {each["store"]: each["readers"] for each in await listed(edge, "", "staff")}
 
-    assert list(stores) == ["orders-by-key", "orders-by-customer", "orders-by-item", "news"]
+    assert list(stores) == ["news", "orders-by-customer", "orders-by-item", "orders-by-key"]
     assert stores["orders-by-item"] == "staff"
 
 

@@ -1,12 +1,10 @@
 """Whoever may see every row of a store reads all of it, a page at a time."""
 
-from pathlib import Path
-
 import pytest
 from httpx import AsyncClient
 
 from statecast.orders.v1.order_pb2 import Order
-from testkit.ws_edge.edge import RunningEdge
+from testkit.ws_edge.edge import RunningEdge, until
 from ws_edge.http.rest import PageDocument
 from ws_edge.states import StoreKey
 
@@ -55,21 +53,15 @@ async def test_a_range_of_groups_is_read_between_two_sort_values(edge: RunningEd
     ]
 
 
-async def test_customers_read_only_stores_that_are_for_everyone(
-    edge: RunningEdge, alice: AsyncClient, tmp_path: Path
-) -> None:
+async def test_customers_read_only_stores_that_are_for_everyone(edge: RunningEdge, alice: AsyncClient) -> None:
     refused = await alice.get(STORE)
-    stores = tmp_path / "stores.yaml"
-    stores.write_text(
-        "stores: [{name: orders-by-customer, message: statecast.orders.v1.Order, keeps: members, owner: everyone}]"
+    edge.query.define(
+        "stores: [{name: orders-by-customer, message: statecast.orders.v1.Order, keeps: members, readers: everyone}]"
     )
-    async with (
-        RunningEdge(stores=stores, beside=edge) as public,
-        AsyncClient(base_url=f"http://{public.address}", headers=public.headers()) as client,
-    ):
-        orders = fill(public)
-        answer = await client.get(STORE)
-        pages = await read_all(client)
+    await until(lambda: edge.parts.live_stores.stores["orders-by-customer"].rule.everyone)
+    orders = fill(edge)
+    answer = await alice.get(STORE)
+    pages = await read_all(alice)
 
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "forbidden")
     assert "orders-by-customer" in refused.json()["error"]["message"]

@@ -10,12 +10,12 @@ import pytest
 
 from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import FakeQueryService, Recorder, until
+from testkit.ws_edge.fake_query_service import SHIPPED_STORES
 from ws_edge.authorization import Consumer
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.poller import FAILED_REST_S, MAX_REST_S, SLOW_S, Poller, rest
 from ws_edge.metrics import Metrics
 from ws_edge.states import StoreKey
-from ws_edge.stores import SHIPPED, read_stores
 from ws_edge.upstream.query_client import QueryClient
 
 BATCH_KEYS = 100
@@ -39,7 +39,7 @@ async def hub(client: QueryClient) -> AsyncIterator[Hub]:
     """A hub whose poller runs."""
     woken = asyncio.Event()
     hub = Hub(time.monotonic, 0.005, 60.0, woken.set)
-    poller = Poller(hub, client, read_stores(SHIPPED), Metrics(), time.monotonic, woken, BATCH_KEYS, 30.0, 1e6)
+    poller = Poller(hub, client, SHIPPED_STORES, Metrics(), time.monotonic, woken, BATCH_KEYS, 30.0, 1e6)
     task = asyncio.create_task(poller.run())
     yield hub
     task.cancel()
@@ -158,7 +158,7 @@ class Live:
         self.hub = Hub(time.monotonic, 0.005, 60.0, woken.set)
         self.client = QueryClient([service.address], timeout=30.0, batch_limit=1000, backoff_s=0.0)
         limits = LANE_KEYS, 30.0, 1e6
-        self.poller = Poller(self.hub, self.client, read_stores(SHIPPED), Metrics(), time.monotonic, woken, *limits)
+        self.poller = Poller(self.hub, self.client, SHIPPED_STORES, Metrics(), time.monotonic, woken, *limits)
 
     def watch(self, number: int, interval: float = 0.0) -> Recorder:
         phone = Recorder()

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,9 +18,9 @@ from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL
 
 
 @pytest.fixture
-async def edge(tmp_path: Path) -> AsyncIterator[RunningEdge]:
+async def edge() -> AsyncIterator[RunningEdge]:
     """An edge that serves the odds, and keeps channels; a match with a market is there."""
-    async with odds_edge(tmp_path, kafka=True) as running:
+    async with odds_edge(kafka=True) as running:
         put_match(running, "m1")
         put_market(running, "m1", "a")
         yield running
@@ -74,9 +73,7 @@ async def test_a_query_that_is_added_later_follows(edge: RunningEdge, alice: Asy
     assert reader.frames[-1]["query"]["name"] == "other"
 
 
-async def test_a_query_goes_on_at_another_edge_with_positions(
-    edge: RunningEdge, alice: AsyncClient, tmp_path: Path
-) -> None:
+async def test_a_query_goes_on_at_another_edge_with_positions(edge: RunningEdge, alice: AsyncClient) -> None:
     channel = await channel_of(alice, board())
     async with begun(edge, channel) as before:
         await before.until(("entered", "m1", "a"))
@@ -85,7 +82,7 @@ async def test_a_query_goes_on_at_another_edge_with_positions(
     put_match(edge, "m2")
     held = [{"name": "q", "after": before.after}]
     async with (
-        odds_edge(tmp_path, kafka=True, beside=edge) as other,
+        odds_edge(kafka=True, beside=edge) as other,
         begun(other, channel, after_queries=held) as after,
     ):
         await after.until(("changed", "m1", "b"), ("snapshot", "m2", "m2"), ("snapshot", "", "tennis"))
@@ -134,11 +131,9 @@ async def test_another_query_of_the_same_name_takes_the_place_of_the_first(
     assert watched["range"]["limit"] == 5
 
 
-async def test_a_query_that_watches_too_much_ends_by_its_name_and_the_others_go_on(
-    tmp_path: Path,
-) -> None:
+async def test_a_query_that_watches_too_much_ends_by_its_name_and_the_others_go_on() -> None:
     async with (
-        odds_edge(tmp_path, kafka=True, max_query_ranges=3) as edge,
+        odds_edge(kafka=True, max_query_ranges=3) as edge,
         AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers(), verify=False) as client,
     ):
         put_match(edge, "m1")

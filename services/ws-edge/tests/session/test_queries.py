@@ -1,6 +1,5 @@
 """Queries in steps over a real socket: what is watched follows the rows, and no row is told without its parents."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,8 +25,8 @@ from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL
 from ws_edge.states import StoreKey
 
 
-async def test_markets_follow_their_matches_in_and_out(tmp_path: Path) -> None:
-    async with odds_edge(tmp_path) as edge, edge.socket("/v1/stream") as socket:
+async def test_markets_follow_their_matches_in_and_out() -> None:
+    async with odds_edge() as edge, edge.socket("/v1/stream") as socket:
         put_match(edge, "m1")
         put_market(edge, "m1", "a")
         reader = QueryReader(socket)
@@ -59,8 +58,8 @@ async def test_markets_follow_their_matches_in_and_out(tmp_path: Path) -> None:
     await until(lambda: hub.subscriptions == 0)
 
 
-async def test_a_third_step_may_be_a_key(tmp_path: Path) -> None:
-    async with odds_edge(tmp_path) as edge, edge.socket("/v1/stream") as socket:
+async def test_a_third_step_may_be_a_key() -> None:
+    async with odds_edge() as edge, edge.socket("/v1/stream") as socket:
         put_match(edge, "m1")
         put_market(edge, "m1", "a")
         price = StoreKey("market-by-key", "a")
@@ -79,8 +78,8 @@ async def test_a_third_step_may_be_a_key(tmp_path: Path) -> None:
     assert (named["range"], "through" in named) == ({"store": "market-by-key", "group": "a"}, True)
 
 
-async def test_a_row_that_names_another_group_changes_what_is_below_it(tmp_path: Path) -> None:
-    async with odds_edge(tmp_path) as edge, edge.socket("/v1/stream") as socket:
+async def test_a_row_that_names_another_group_changes_what_is_below_it() -> None:
+    async with odds_edge() as edge, edge.socket("/v1/stream") as socket:
         put_match(edge, "m1", of="x")
         put_market(edge, "x", "a")
         put_market(edge, "y", "b")
@@ -96,8 +95,8 @@ async def test_a_row_that_names_another_group_changes_what_is_below_it(tmp_path:
     assert moved == [("changed", "", "m1"), ("unwatched", "m1", "x"), ("snapshot", "m1", "y"), ("entered", "m1", "b")]
 
 
-async def test_two_rows_that_name_one_group_are_told_apart_and_read_once(tmp_path: Path) -> None:
-    async with odds_edge(tmp_path) as edge, edge.socket("/v1/stream") as socket:
+async def test_two_rows_that_name_one_group_are_told_apart_and_read_once() -> None:
+    async with odds_edge() as edge, edge.socket("/v1/stream") as socket:
         for match_id in ("m1", "m2"):
             put_match(edge, match_id, of="x")
         put_market(edge, "x", "a")
@@ -111,8 +110,8 @@ async def test_two_rows_that_name_one_group_are_told_apart_and_read_once(tmp_pat
         await reader.until(("changed", "m2", "a"))
 
 
-async def test_a_query_is_resumed_with_what_was_missed_at_every_level(tmp_path: Path) -> None:
-    async with odds_edge(tmp_path) as edge:
+async def test_a_query_is_resumed_with_what_was_missed_at_every_level() -> None:
+    async with odds_edge() as edge:
         for match_id in ("m1", "m2", "m3"):
             put_match(edge, match_id)
             put_market(edge, match_id, f"of-{match_id}")
@@ -144,8 +143,8 @@ async def test_a_query_is_resumed_with_what_was_missed_at_every_level(tmp_path: 
     assert len(resumed.events) == 9
 
 
-async def test_where_the_first_range_is_told_anew_all_below_it_is(tmp_path: Path) -> None:
-    async with odds_edge(tmp_path) as edge:
+async def test_where_the_first_range_is_told_anew_all_below_it_is() -> None:
+    async with odds_edge() as edge:
         put_match(edge, "m1")
         put_market(edge, "m1", "a")
         async with edge.socket("/v1/stream") as socket:
@@ -162,8 +161,8 @@ async def test_where_the_first_range_is_told_anew_all_below_it_is(tmp_path: Path
     assert ("snapshot", "m1", "m1") in resumed.events
 
 
-async def test_a_position_of_another_group_is_no_position(tmp_path: Path) -> None:
-    async with odds_edge(tmp_path) as edge:
+async def test_a_position_of_another_group_is_no_position() -> None:
+    async with odds_edge() as edge:
         put_match(edge, "m1", of="x")
         put_market(edge, "y", "a")
         async with edge.socket("/v1/stream") as socket:
@@ -177,8 +176,8 @@ async def test_a_position_of_another_group_is_no_position(tmp_path: Path) -> Non
             await resumed.until(("snapshot", "m1", "y"), ("entered", "m1", "a"))
 
 
-async def test_a_query_that_is_no_longer_watched_is_silent_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    async with odds_edge(tmp_path) as edge, edge.socket("/v1/stream") as socket:
+async def test_a_query_that_is_no_longer_watched_is_silent_and_leaves_nothing_behind() -> None:
+    async with odds_edge() as edge, edge.socket("/v1/stream") as socket:
         put_match(edge, "m1")
         put_market(edge, "m1", "a")
         reader = QueryReader(socket)
@@ -196,9 +195,9 @@ async def test_a_query_that_is_no_longer_watched_is_silent_and_leaves_nothing_be
     assert ended == {"id": "2", "query_unwatched": {"name": "q"}}
 
 
-async def test_a_step_shows_what_its_consumer_may_see(tmp_path: Path) -> None:
+async def test_a_step_shows_what_its_consumer_may_see() -> None:
     """Bets stand in groups of their customers; a key ends when its row becomes somebody else's."""
-    async with odds_edge(tmp_path) as edge, edge.socket("/v1/stream") as socket:
+    async with odds_edge() as edge, edge.socket("/v1/stream") as socket:
         for match_id in ("customer-0001", "customer-0002"):
             put_match(edge, match_id)
             edge.query.put(StoreKey("bets-by-customer", match_id, "1", "bet"), Market(match_id=match_id))
@@ -217,9 +216,9 @@ async def test_a_step_shows_what_its_consumer_may_see(tmp_path: Path) -> None:
     assert "row" not in bets.frames[-1]
 
 
-async def test_a_query_costs_what_it_watches(tmp_path: Path) -> None:
+async def test_a_query_costs_what_it_watches() -> None:
     limits = {"max_query_ranges": 2, "consumer_subscriptions": 1000}
-    async with odds_edge(tmp_path, **limits) as edge, edge.socket("/v1/stream") as socket:
+    async with odds_edge(**limits) as edge, edge.socket("/v1/stream") as socket:
         put_match(edge, "m1")
         reader = QueryReader(socket)
         await reader.watch(MARKETS | {"limit": 10}, first=FIRST | {"limit": 5})
@@ -249,8 +248,8 @@ async def test_a_query_costs_what_it_watches(tmp_path: Path) -> None:
         ({"first": {"store": "market-by-key", "group": "a"}}, "malformed_frame", "one value per group"),
     ],
 )
-async def test_what_can_be_no_query_is_refused(tmp_path: Path, query: dict[str, Any], code: str, text: str) -> None:
-    async with odds_edge(tmp_path) as edge, edge.socket("/v1/stream") as socket:
+async def test_what_can_be_no_query_is_refused(query: dict[str, Any], code: str, text: str) -> None:
+    async with odds_edge() as edge, edge.socket("/v1/stream") as socket:
         reader = QueryReader(socket)
         await reader.say(id="7", watch_query={"query": {"name": "q", "first": FIRST, "steps": [MARKETS]} | query})
         frame = await reader.next()
@@ -259,9 +258,9 @@ async def test_what_can_be_no_query_is_refused(tmp_path: Path, query: dict[str, 
     assert text in frame["error"]["message"]
 
 
-async def test_binary_frames_say_the_same(tmp_path: Path) -> None:
+async def test_binary_frames_say_the_same() -> None:
     query = Query(name="q", first=Range(**FIRST), steps=[QueryStep(**MARKETS)])
-    async with odds_edge(tmp_path) as edge, edge.socket("/v1/stream", subprotocols=[BINARY_SUBPROTOCOL]) as socket:
+    async with odds_edge() as edge, edge.socket("/v1/stream", subprotocols=[BINARY_SUBPROTOCOL]) as socket:
         put_match(edge, "m1")
         put_market(edge, "m1", "a")
         await socket.send(ClientFrame(id="1", watch_query=WatchQuery(query=query)).SerializeToString())
@@ -280,8 +279,8 @@ async def test_binary_frames_say_the_same(tmp_path: Path) -> None:
     assert (match.match_id, market.market_id) == ("m1", "a")
 
 
-async def test_a_frame_is_encoded_once_for_ranges_and_queries(tmp_path: Path) -> None:
-    async with odds_edge(tmp_path) as edge, edge.socket("/v1/stream") as one, edge.socket("/v1/stream") as other:
+async def test_a_frame_is_encoded_once_for_ranges_and_queries() -> None:
+    async with odds_edge() as edge, edge.socket("/v1/stream") as one, edge.socket("/v1/stream") as other:
         put_match(edge, "m1")
         put_market(edge, "m1", "a")
         readers = QueryReader(one), QueryReader(other)

@@ -7,6 +7,7 @@ from statecast.query.v1.query_pb2 import KeyResult
 from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, BatchGetStatesResponse
 from statecast.state.v1.state_pb2 import Position as PositionProto
 from statecast.state.v1.state_pb2 import StateKey
+from testkit.ws_edge.fake_query_service import SHIPPED_STORES
 from ws_edge.errors import (
     ForbiddenError,
     MalformedFrameError,
@@ -16,7 +17,6 @@ from ws_edge.errors import (
     UnreadableRowError,
 )
 from ws_edge.states import KeyState, Position, RangeKey, StoreKey
-from ws_edge.stores import SHIPPED, read_stores
 from ws_edge.upstream.queries import (
     Progress,
     Query,
@@ -26,7 +26,7 @@ from ws_edge.upstream.queries import (
     results,
 )
 
-STORE = read_stores(SHIPPED)["orders-by-key"]
+STORE = SHIPPED_STORES["orders-by-key"]
 A, B = StoreKey("orders-by-key", "a"), StoreKey("orders-by-key", "b")
 
 
@@ -99,7 +99,7 @@ def test_statuses_of_the_query_service_become_the_edges_errors() -> None:
 
 
 def test_keys_and_ranges_are_one_request_and_their_results_stand_where_they_were_asked() -> None:
-    members = read_stores(SHIPPED)["orders-by-customer"]
+    members = SHIPPED_STORES["orders-by-customer"]
     quiet, moved = (RangeKey("orders-by-customer", group, "1", "2", 5, True) for group in ("quiet", "moved"))
     queries: list[Query] = [
         Query.of(quiet, None, False),
@@ -130,7 +130,7 @@ def test_keys_and_ranges_are_one_request_and_their_results_stand_where_they_were
 
 
 def test_a_range_that_is_left_out_is_as_far_as_the_partition_that_names_it() -> None:
-    members = read_stores(SHIPPED)["orders-by-customer"]
+    members = SHIPPED_STORES["orders-by-customer"]
     named, unnamed = (Query.of(RangeKey("orders-by-customer", name, "", "", 5, False)) for name in ("alice", "bob"))
     response = BatchGetStatesResponse()
     response.freshness.add(partition=0, current_through=PositionProto(epoch=7, offset=90))

@@ -8,13 +8,13 @@ import pytest
 
 from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import Clock, FakeQueryService, until
+from testkit.ws_edge.fake_query_service import SHIPPED_STORES
 from ws_edge.errors import MalformedFrameError, RequestError, UnavailableError
 from ws_edge.states import KeyState, Position, RangeKey, StoreKey
-from ws_edge.stores import SHIPPED, read_stores
 from ws_edge.upstream.queries import Progress, Query, RangeResult, Scan
 from ws_edge.upstream.query_client import QueryClient, ShardWatch
 
-STORE = read_stores(SHIPPED)["orders-by-key"]
+STORE = SHIPPED_STORES["orders-by-key"]
 KEYS = [StoreKey("orders-by-key", f"order-{n}") for n in range(10)]
 
 
@@ -204,7 +204,7 @@ async def test_a_range_follows_the_partition_that_answered_also_when_the_map_is_
     service: FakeQueryService, has_crc32: bool
 ) -> None:
     """Else its progress is another partition's, and the writes to the range up to there are never told."""
-    members = read_stores(SHIPPED)["orders-by-customer"]
+    members = SHIPPED_STORES["orders-by-customer"]
     client = QueryClient([service.address], timeout=30.0, batch_limit=10)
     service.has_crc32 = has_crc32
     await client.list_shards()
@@ -227,7 +227,7 @@ async def test_a_range_follows_the_partition_that_answered_also_when_the_map_is_
 async def test_a_failure_is_noticed_at_once_and_recovery_soon(service: FakeQueryService) -> None:
     service.failing = grpc.StatusCode.UNAVAILABLE
     client = QueryClient([service.address], timeout=30.0, batch_limit=10, backoff_s=0.0)
-    watch = ShardWatch(client, 3600.0, lambda _: None)
+    watch = ShardWatch(client, 3600.0, lambda _: None, lambda: None)
     assert watch.reason == "the query service has not answered yet"
 
     task = asyncio.create_task(watch.run())
@@ -244,11 +244,13 @@ async def test_a_failure_is_noticed_at_once_and_recovery_soon(service: FakeQuery
     await client.close()
 
 
-async def test_a_query_service_that_means_something_else_by_a_store_is_not_used(service: FakeQueryService) -> None:
+async def test_without_a_store_to_serve_the_query_service_is_not_used(service: FakeQueryService) -> None:
     client = QueryClient([service.address], timeout=30.0, batch_limit=10)
-    watch = ShardWatch(client, 0.01, lambda stores: f"{stores[0].store} is another store here")
+    taken = list[int]()
+    watch = ShardWatch(client, 0.01, lambda listing: taken.append(len(listing.stores)), lambda: "nothing is readable")
     task = asyncio.create_task(watch.run())
-    await until(lambda: "is another store here" in str(watch.reason))
+    await until(lambda: watch.reason == "nothing is readable")
 
+    assert taken
     task.cancel()
     await client.close()

@@ -120,16 +120,17 @@ class RunningEdge:
         kafka: bool = False,
         beside: "RunningEdge | None" = None,
         wall_clock: Clock | None = None,
-        rows: Mapping[str, str] | None = None,
+        stores: str | None = None,
         **settings: Any,
     ) -> None:
         """`kafka` lets it keep channels and revocations.
 
-        `beside` is an edge that shares its query service with this one. `rows` are more stores of the query service,
-        with the message of each one's rows.
+        `beside` is an edge that shares its query service with this one. `stores` has the stores of the query service in
+        the form of a stores file, by default those that are shipped.
         """
         self.query: FakeQueryService = FakeQueryService() if beside is None else beside.query
-        self.query.rows |= rows or {}
+        if stores is not None:
+            self.query.define(stores)
         self.wall_clock = wall_clock or Clock()
         self._owns_query = beside is None
         self._kafka = kafka

@@ -3,15 +3,21 @@
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Self
 
 import grpc
 import grpc.aio
+import yaml
 from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Value
 from typing_extensions import override
 
+from query_service.server.shard_listing import listed
+from query_service.settings import SHIPPED_STORES as SHIPPED_FILE
+from query_service.storage.stores_file import StoreDefinition, read_stores
+from statecast.descriptors import MessageTypes
 from statecast.json_documents import document_of
 from statecast.partitioning import PARTITIONERS, partition_of
 from statecast.query.v1 import query_pb2, query_service_pb2
@@ -21,9 +27,28 @@ from ws_edge.channels import EDGE_STORES
 from ws_edge.channels.kafka_writer import Rows, Writer
 from ws_edge.errors import UnavailableError
 from ws_edge.states import StoreKey
+from ws_edge.stores import Store
+from ws_edge.upstream.listed_stores import store_of
 
 Context = grpc.aio.ServicerContext[Message, Message]
-STORES = ("orders-by-key", "orders-by-customer", "orders-by-item", *EDGE_STORES)
+SHIPPED_DEFINITIONS = {store.name: store for store in read_stores(SHIPPED_FILE)}
+
+
+def definitions(text: str) -> dict[str, StoreDefinition]:
+    """Returns the stores of a text in the form of a stores file, each of a topic with its name."""
+    entries = yaml.safe_load(text)["stores"]
+    return {each["name"]: StoreDefinition.model_validate({"topic": each["name"], **each}) for each in entries}
+
+
+def edge_stores(stores: Mapping[str, StoreDefinition], types: MessageTypes | None = None) -> dict[str, Store]:
+    """Returns stores of the query service as the edge shows them."""
+    types = types or MessageTypes.read()
+    clients = (store for store in stores.values() if store.name not in EDGE_STORES)
+    return {store.name: store_of(listed(store), types) for store in clients}
+
+
+SHIPPED_STORES = edge_stores(SHIPPED_DEFINITIONS)
+"""The shipped stores as the edge shows them."""
 
 
 class FakeQueryService(QueryServiceServicer):
@@ -49,8 +74,10 @@ class FakeQueryService(QueryServiceServicer):
         self.has_crc32 = False
         """Whether the partitioner is librdkafka's."""
         self.partitions = 4
-        self.rows: dict[str, str] = dict.fromkeys(STORES, "statecast.orders.v1.Order")
-        """The stores that this instance has, and the message of each one's rows."""
+        self.stores = SHIPPED_DEFINITIONS
+        """The stores that this instance has beside those of the edges; `define` replaces them."""
+        self.is_older = False
+        """Whether this instance is of before it said who may read a store."""
         self.lag_ms = 0
         """How far this instance says that it lags."""
         self.ahead: dict[int, int] = {}
@@ -85,6 +112,10 @@ class FakeQueryService(QueryServiceServicer):
     async def stop(self) -> None:
         """Stops at once."""
         await self._server.stop(None)
+
+    def define(self, text: str) -> None:
+        """Has other stores from now on, those of a text in the form of a stores file."""
+        self.stores = definitions(text)
 
     def put(self, key: StoreKey, row: Message, commit: datetime | None = None) -> int:
         """Applies a row, a Value as JSON, and returns its offset."""
@@ -243,17 +274,17 @@ class FakeQueryService(QueryServiceServicer):
         """Answers that this instance owns everything."""
         await self._begin("ListShards", context)
         replica = query_pb2.Replica(instance="fake", address=self.address, rank=1, serving=True)
-        rows = self.rows | {name: store.message.DESCRIPTOR.full_name for name, store in EDGE_STORES.items()}
-        partitioner = query_pb2.PARTITIONER_CRC32 if self.has_crc32 else query_pb2.PARTITIONER_MURMUR2
-        stores = [
-            query_pb2.Store(
-                store=name, topic=name, message=message, partitions=self.partitions, partitioner=partitioner
-            )
-            for name, message in rows.items()
-        ]
+        own = {name: SHIPPED_DEFINITIONS[name] for name in EDGE_STORES}
+        stores = [listed(store) for store in {**self.stores, **own}.values()]
+        for store in stores:
+            store.partitions = self.partitions
+            if self.has_crc32:
+                store.partitioner = query_pb2.PARTITIONER_CRC32
+            if self.is_older:
+                store.ClearField("readers")
         shards = [
-            query_pb2.Shard(store=name, partition=n, replicas=[replica])
-            for name in rows
+            query_pb2.Shard(store=store.store, partition=n, replicas=[replica])
+            for store in stores
             for n in range(self.partitions)
         ]
         return query_service_pb2.ListShardsResponse(stores=stores, shards=shards)

@@ -3,7 +3,6 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection
@@ -15,12 +14,12 @@ from ws_edge.states import StoreKey
 
 STORES = """
 stores:
-  - {name: matches-by-sport, message: statecast.odds.v1.Match, keeps: members, owner: everyone}
-  - {name: odds-by-match, message: statecast.odds.v1.Market, keeps: members, owner: everyone}
-  - {name: market-by-key, message: statecast.odds.v1.Market, keeps: one, owner: everyone}
-  - {name: bets-by-customer, message: statecast.odds.v1.Market, keeps: members, owner: {field: match_id, group: true}}
-  - {name: hidden-by-match, message: statecast.odds.v1.Market, keeps: one, owner: {field: name}}
-  - {name: staff-odds, message: statecast.odds.v1.Market, keeps: members, owner: staff}
+  - {name: matches-by-sport, message: statecast.odds.v1.Match, keeps: members, readers: everyone}
+  - {name: odds-by-match, message: statecast.odds.v1.Market, keeps: members, readers: everyone}
+  - {name: market-by-key, message: statecast.odds.v1.Market, keeps: one, readers: everyone}
+  - {name: bets-by-customer, message: statecast.odds.v1.Market, keeps: members, readers: {field: match_id, group: true}}
+  - {name: hidden-by-match, message: statecast.odds.v1.Market, keeps: one, readers: {field: name}}
+  - {name: staff-odds, message: statecast.odds.v1.Market, keeps: members, readers: staff}
 """
 FIRST: dict[str, Any] = {"store": "matches-by-sport", "group": "football"}
 MARKETS: dict[str, Any] = {"store": "odds-by-match", "group_field": "match_id"}
@@ -31,15 +30,10 @@ Event = tuple[str, str, str]
 
 
 @asynccontextmanager
-async def odds_edge(directory: Path, **settings: Any) -> AsyncIterator[RunningEdge]:
+async def odds_edge(**settings: Any) -> AsyncIterator[RunningEdge]:
     """An edge that serves the stores above."""
-    (directory / "stores.yaml").write_text(STORES)
     intervals = {"min_interval_ms": 20, "default_interval_ms": 20, "tick_ms": 5}
-    edge = RunningEdge(stores=directory / "stores.yaml", **intervals | settings)
-    names = [line.split("name: ")[1].split(",")[0] for line in STORES.splitlines() if "name: " in line]
-    edge.query.rows |= dict.fromkeys(names, "statecast.odds.v1.Market")
-    edge.query.rows["matches-by-sport"] = "statecast.odds.v1.Match"
-    async with edge:
+    async with RunningEdge(stores=STORES, **intervals | settings) as edge:
         yield edge
 
 

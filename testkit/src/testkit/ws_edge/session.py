@@ -7,6 +7,7 @@ from typing import Any
 
 from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import Clock, until
+from testkit.ws_edge.fake_query_service import SHIPPED_STORES
 from ws_edge.auth.gateway import Caller, Tickets
 from ws_edge.auth.quotas import Quota, Quotas
 from ws_edge.authorization import Consumer
@@ -17,7 +18,6 @@ from ws_edge.metrics import Metrics
 from ws_edge.session.session import Session, SessionContext
 from ws_edge.settings import Settings
 from ws_edge.states import KeyState, Position, StoreKey
-from ws_edge.stores import SHIPPED, read_stores
 
 ALICE = Caller(Consumer("customer-0001", "alice", False))
 KEY = StoreKey("orders-by-key", "12345")
@@ -57,7 +57,7 @@ def session_context() -> SessionContext:
     clock = Clock()
     settings = Settings.model_construct(max_interval_ms=5000, max_subscriptions=2, max_replies=4, max_outbox_bytes=1000)
     tickets = Tickets(["throw-away"], clock, 60.0)
-    return SessionContext(Hub(clock, 0.025, 3.0), read_stores(SHIPPED), settings, Metrics(), tickets, clock, clock)
+    return SessionContext(Hub(clock, 0.025, 3.0), SHIPPED_STORES, settings, Metrics(), tickets, clock, clock)
 
 
 def begin(context: SessionContext) -> tuple[Socket, Session, asyncio.Task[int]]:

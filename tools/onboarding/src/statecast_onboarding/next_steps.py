@@ -14,8 +14,8 @@ look at the files in {out}, edit them, then:
 {prefixed}  stream-processor check {out}/pipelines
   statecast apply {out}/pipelines --kafka HOST:PORT --out {out}      # creates topics, writes what the next two read
   stream-processor run {out}/pipelines
-  QUERY_SERVICE_STORES={out}/query-stores.yaml query-service run
-  WS_EDGE_STORES={out}/edge-stores.yaml ws-edge run"""
+  QUERY_SERVICE_STORES={out}/stores.yaml query-service run
+  ws-edge run"""
 _PUT = "  curl -X PUT -H 'Content-Type: application/json' -d @{out}/connector.json CONNECT/connectors/NAME/config"
 _PUT_NESTED = (
     "  jq .config {out}/connector.json | "

@@ -8,14 +8,13 @@ import pytest
 import yaml
 
 from kafka_topics.topics_file import read_topics
-from query_service.storage.stores_file import read_stores as read_query_stores
+from query_service.storage.stores_file import read_stores
 from statecast_domains.derivation import derive
 from statecast_domains.domain import read_domains
 from statecast_onboarding.domains.command import apply, plan
 from statecast_onboarding.domains.difference import of_served
 from statecast_service.kafka import KafkaSettings
 from statecast_service.kafka_cluster import Cluster
-from ws_edge.stores import read_stores as read_edge_stores
 
 SHIPPED = Path(__file__).parents[4] / "domains"
 
@@ -101,15 +100,13 @@ def test_what_is_written_is_what_each_service_takes(tmp_path: Path) -> None:
     assert apply([str(SHIPPED), "--out", str(tmp_path), "--configmap"]) == 0
 
     assert len(read_topics(tmp_path / "topics.yaml")) > 20
-    query = {store.name: store for store in read_query_stores(tmp_path / "query-stores.yaml")}
-    edge = read_edge_stores(tmp_path / "edge-stores.yaml")
-    assert edge.keys() < query.keys()
+    assert len(read_stores(tmp_path / "stores.yaml")) > 15
     pipelines, stores = yaml.safe_load_all((tmp_path / "configmaps.yaml").read_text())
     assert (pipelines["metadata"]["name"], stores["metadata"]["name"]) == ("pipelines", "stores")
     assert pipelines["data"]["orders-by-key.yaml"] == (SHIPPED / "orders" / "orders-by-key.yaml").read_text()
-    assert stores["data"]["edge-stores.yaml"] == (tmp_path / "edge-stores.yaml").read_text()
+    assert stores["data"]["stores.yaml"] == (tmp_path / "stores.yaml").read_text()
     assert {path.name for path in tmp_path.iterdir()} == {
-        *("topics.yaml", "query-stores.yaml", "edge-stores.yaml", "configmaps.yaml"),
+        *("topics.yaml", "stores.yaml", "configmaps.yaml"),
     }
 
 
@@ -123,8 +120,7 @@ def test_who_may_read_and_what_is_new_is_said_before_it_is_applied(
 
     assert plan([str(domain), "--out", str(out)]) == 1
     assert said() == [
-        f"~ {out}/query-stores.yaml: orders-by-key: readers is {{'field': 'customer_id'}}, and will be everyone",
-        f"~ {out}/edge-stores.yaml: orders-by-key: owner is {{'field': 'customer_id'}}, and will be everyone",
+        f"~ {out}/stores.yaml: orders-by-key: readers is {{'field': 'customer_id'}}, and will be everyone",
     ]
 
 
@@ -137,10 +133,10 @@ def test_a_removal_is_named_and_refused_unless_it_is_asked_for(
     said()
 
     assert apply([str(domain), "--out", str(out)]) == 1
-    assert any(line.startswith(f"- {out}/edge-stores.yaml: orders-by-key: no file names it") for line in said())
-    assert "orders-by-key" in (out / "edge-stores.yaml").read_text()
+    assert any(line.startswith(f"- {out}/stores.yaml: orders-by-key: no file names it") for line in said())
+    assert "orders-by-key" in (out / "stores.yaml").read_text()
     assert apply([str(domain), "--out", str(out), "--allow-removals"]) == 0
-    assert "orders-by-key" not in (out / "edge-stores.yaml").read_text()
+    assert "orders-by-key" not in (out / "stores.yaml").read_text()
 
 
 def test_stores_that_are_served_are_compared(domain: Path) -> None:

@@ -1,6 +1,6 @@
 """What all edges share, kept in Kafka topics: channels and revocations, and the stores in which they are read back.
 
-Clients cannot name these stores: they are not in the stores file.
+Clients cannot name these stores: LiveStores leaves them out.
 """
 
 from statecast.push.v1.channel_pb2 import ChannelRecord

@@ -39,8 +39,15 @@ class ShardDocument(Document):
     replicas: list[ReplicaDocument]
 
 
+class PrivateFieldDocument(Document):
+    """A part of the rows that not all of their readers may see."""
+
+    path: list[str]
+    owner: str
+
+
 class StoreDocument(Document):
-    """One store."""
+    """One store, as ListShards has it."""
 
     store: str
     topic: str
@@ -53,6 +60,12 @@ class StoreDocument(Document):
         description="Why lookups of some keys, or of all, are refused: they stand in other partitions than the "
         "partitioner says. Empty when none are."
     )
+    readers: str
+    group_is_owner: bool
+    private_fields: list[PrivateFieldDocument]
+    members: bool
+    description: str
+    interval_ms: int
 
 
 class ShardMapDocument(Document):
@@ -61,6 +74,7 @@ class ShardMapDocument(Document):
     stores: list[StoreDocument]
     shards: list[ShardDocument]
     version: str = Field(description="Stands for all but lag and positions; base64.")
+    without_topic: list[StoreDocument] = Field(description="Stores whose topic is not known yet.")
 
 
 class TotalsDocument(Document):

@@ -9,8 +9,7 @@ from pydantic import Field
 
 from ws_edge.authorization import OwnerRule
 from ws_edge.http.rest import Document, Identify, failures
-from ws_edge.stores import Store, Stores
-from ws_edge.upstream.query_client import QueryClient
+from ws_edge.stores import Store, Stores, check_known
 
 
 class OwnerDocument(Document):
@@ -36,16 +35,15 @@ class ReadableStoreDocument(Document):
 
 
 class StoreListDocument(Document):
-    """The stores that the caller may read, in the order of the stores file."""
+    """The stores that the caller may read, by name."""
 
     stores: list[ReadableStoreDocument]
 
 
 @dataclass(frozen=True)
 class StoreListing:
-    """Tells each consumer the stores that have rows for it, of those that the query service has now."""
+    """Lists the stores that have rows for a consumer."""
 
-    client: QueryClient
     stores: Stores
     identify: Identify
 
@@ -57,8 +55,9 @@ class StoreListing:
     async def list_stores(self, request: Request) -> Response:
         """Answers with the stores that the caller may read: staff all, others those that can have rows for them."""
         consumer = await self.identify(request)
-        served = (store for store in self.stores.values() if self.client.serves(store))
-        return JSONResponse({"stores": [_document(store) for store in served if store.rule.has_rows_for(consumer)]})
+        check_known(self.stores)
+        readable = (store for store in self.stores.values() if store.rule.has_rows_for(consumer))
+        return JSONResponse({"stores": [_document(store) for store in readable]})
 
 
 def _document(store: Store) -> dict[str, Any]:

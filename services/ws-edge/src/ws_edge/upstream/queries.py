@@ -1,4 +1,4 @@
-"""Queries as they go over the wire, and their results; the only module of the edge that reads messages of query.v1."""
+"""Queries as they go over the wire, and their results; with listed_stores, all that reads messages of query.v1."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

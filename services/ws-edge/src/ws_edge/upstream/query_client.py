@@ -12,7 +12,6 @@ import grpc.aio
 import structlog
 
 from statecast.query.v1.query_pb2 import Bounds
-from statecast.query.v1.query_pb2 import Store as ListedStore
 from statecast.query.v1.query_service_pb2 import BatchGetStatesResponse, ListShardsResponse, ScanStatesRequest
 from statecast_client.coalescing import Coalescer
 from statecast_client.router import RETRIED, Router, call_batch, stub
@@ -95,11 +94,6 @@ class QueryClient:
 
     def address(self, store: Store, query: Query) -> str:
         return self._router.address(store.name, query.group)
-
-    def serves(self, store: Store) -> bool:
-        """Whether the query service has the store, by the shard map; True while that is not known."""
-        listed = self._router.shards.stores
-        return not listed or store.name in listed
 
     async def poll(self, store: Store, queries: Sequence[Query]) -> list[Result]:
         """Returns the result of each query of one store, in their order; an error where no instance answers."""
@@ -245,32 +239,25 @@ class QueryClient:
 
 @dataclass
 class ShardWatch:
-    """Reads the shard map every `interval` seconds, and at once when an instance has failed.
+    """Reads the stores and the shard map every `interval` seconds, and at once when an instance has failed.
 
-    `disagreement` names the fault of a listing for this edge. Before the edge has been ready, a fault is as bad as no
-    answer; after it, one store is no reason to serve none, and LiveStores leaves that one out.
+    `take` takes each listing that is new; `reason_of` returns why there is no store to serve, or None.
     """
 
     client: QueryClient
     interval: float
-    disagreement: Callable[[Sequence[ListedStore]], str | None]
+    take: Callable[[ListShardsResponse], None]
+    reason_of: Callable[[], str | None]
     reason: str | None = field(default="the query service has not answered yet", init=False)
     """Why the query service cannot be used; None while it answers."""
-    listed: Sequence[ListedStore] = field(default=(), init=False)
-    """The stores of the query service as they were listed last; none before both sides agreed for the first time."""
 
     async def run(self) -> None:
-        disagreement = None
         while True:
             self.client.failed.clear()
             try:
                 if (listing := await self.client.refresh()) is not None:
-                    disagreement = self.disagreement(listing.stores)
-                    if disagreement is not None:
-                        log.error("stores_differ", reason=disagreement)
-                    if disagreement is None or self.listed:
-                        self.listed = listing.stores
-                reason = None if self.listed else disagreement
+                    self.take(listing)
+                reason = self.reason_of()
             except RequestError as error:
                 reason = str(error)
             if reason is not None and self.reason is None:

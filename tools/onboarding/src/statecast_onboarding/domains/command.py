@@ -180,6 +180,6 @@ def _parser(command: str, text: str) -> ArgumentParser:
     add("--kafka", metavar="HOST:PORT", help="brokers, with commas")
     add("--kafka-properties", type=Path, metavar="FILE", help="properties of the client, such as security.protocol")
     add("--query", metavar="HOST:PORT", help="instances of the query service, with commas: what they serve")
-    add("--out", type=Path, metavar="DIR", help="where topics.yaml, query-stores.yaml and edge-stores.yaml are")
+    add("--out", type=Path, metavar="DIR", help="where topics.yaml and stores.yaml are")
     add("--timeout", type=float, default=30.0, metavar="S", help="how long to wait for a server [30]")
     return parser

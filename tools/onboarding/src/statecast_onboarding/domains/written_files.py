@@ -9,35 +9,32 @@ from typing import Any
 import yaml
 
 from statecast_domains.derivation import Derivation
-from statecast_domains.derived_files import edge_stores_text, stores_text, topics_text
+from statecast_domains.derived_files import stores_text, topics_text
 from statecast_domains.domain import Domain
 from statecast_onboarding.domains.difference import Difference, Entry, of_entries
 from statecast_onboarding.errors import OnboardingError
 from statecast_service.yaml_files import read_yaml
 
-TOPICS, QUERY_STORES, EDGE_STORES = "topics.yaml", "query-stores.yaml", "edge-stores.yaml"
+TOPICS, STORES = "topics.yaml", "stores.yaml"
 CONFIGMAPS = "configmaps.yaml"
 
 
 def texts(derivation: Derivation) -> dict[str, str]:
     """The derived files by name."""
-    return {
-        TOPICS: topics_text(derivation),
-        QUERY_STORES: stores_text(derivation),
-        EDGE_STORES: edge_stores_text(derivation),
-    }
+    return {TOPICS: topics_text(derivation), STORES: stores_text(derivation)}
 
 
 def configmaps(domains: Sequence[Domain], derived: Mapping[str, str]) -> str:
-    """Two ConfigMaps for Kubernetes: `pipelines` with a file for each, and `stores` with both stores files."""
+    """Two ConfigMaps for Kubernetes: `pipelines` with a file for each, and `stores` with the stores file."""
     pipelines = {
         f"{pipeline.name}.yaml": file.read_text(encoding="utf-8")
         for domain in domains
         for file, pipeline in domain.pipelines.items()
     }
-    stores = {name: derived[name] for name in (QUERY_STORES, EDGE_STORES)}
     return yaml.safe_dump_all(
-        [_configmap("pipelines", pipelines), _configmap("stores", stores)], sort_keys=False, allow_unicode=True
+        [_configmap("pipelines", pipelines), _configmap("stores", {STORES: derived[STORES]})],
+        sort_keys=False,
+        allow_unicode=True,
     )
 
 
