@@ -54,7 +54,7 @@ def jvm_reason(error: BaseException) -> str:
 def java_column(
     spark: SparkSession,
     function: str,
-    configuration: Sequence[DataType | Java | str | int | dict[str, str]],
+    configuration: Sequence[DataType | Java | str | int | dict[str, str] | list[str]],
     columns: Sequence[Column],
 ) -> Column:
     """A column function of ColumnFunctions.java, made with `configuration` and applied to `columns`."""
@@ -68,9 +68,11 @@ def descriptor_set(spark: SparkSession, serialized: bytes) -> Java:
     return _jvm(spark).io.statecast.spark.DescriptorSet(serialized)
 
 
-def _java(spark: SparkSession, value: DataType | Java | str | int | dict[str, str]) -> Any:
+def _java(spark: SparkSession, value: DataType | Java | str | int | dict[str, str] | list[str]) -> Any:
     if isinstance(value, DataType):
         return cast(Any, spark)._jsparkSession.parseDataType(value.json())
+    if isinstance(value, list):
+        return ListConverter().convert(value, _jvm(spark)._gateway_client)
     return MapConverter().convert(value, _jvm(spark)._gateway_client) if isinstance(value, dict) else value
 
 
@@ -161,26 +163,22 @@ def running_totals(lines: DataFrame, numbers: Sequence[str]) -> DataFrame:
     lines of a group that come in one micro-batch are taken in the order of their place in the log. Shuffles by `key`.
     """
     spark = lines.sparkSession
-    names = ListConverter().convert(list(numbers), _jvm(spark)._gateway_client)
+    names = _java(spark, list(numbers))
     return DataFrame(_jvm(spark).io.statecast.spark.RunningTotals.apply(cast(Any, lines)._jdf, names), spark)
 
 
-def window_sums(lines: DataFrame, parts: Mapping[str, str], sets: Mapping[str, tuple[DataType, int, int]]) -> DataFrame:
-    """Returns `key`, `rows`, `ticks`, `source`, the parts, `ended` and `late` of windows, by Windows.java.
+def group_sums(lines: DataFrame, parts: Mapping[str, str], end: bool) -> DataFrame:
+    """Returns `key`, `rows`, `ticks`, `source`, the parts, `ended`, `late` and `letter` of groups, by GroupSums.java.
 
-    `lines` has `key`, `epoch`, `sequence`, `rows`, `ticks`, `source` and the parts, of a query with a watermark.
-    `parts` says of each by its name how it is folded; of a collect_set `sets` says the type of its values, and how many
-    it shows at most, of how many bytes. Shuffles by `key`.
+    `lines` has `key`, `epoch`, `sequence`, `rows`, `ticks`, `source`, the parts and `letter`. `parts` says by name how
+    each is folded (GroupPart.java). With `end`, groups are windows of a query with a watermark, and end. Shuffles by
+    `key`.
     """
-    windows = _jvm(lines.sparkSession).io.statecast.spark.Windows(cast(Any, lines)._jdf)
-    folds = {"sum": windows.sum, "count": windows.sum, "min": windows.min, "max": windows.max}
-    for name, function in parts.items():
-        if function == "collect_set":
-            value, *bounds = sets[name]
-            windows.set(name, _java(lines.sparkSession, value), *bounds)
-        else:
-            folds[function](name)
-    return DataFrame(windows.apply(), lines.sparkSession)
+    spark = lines.sparkSession
+    names, functions = _java(spark, list(parts)), _java(spark, list(parts.values()))
+    return DataFrame(
+        _jvm(spark).io.statecast.spark.GroupSums.apply(cast(Any, lines)._jdf, names, functions, end), spark
+    )
 
 
 def table_join(lines: DataFrame, forget: timedelta, source_alone: bool, joined_alone: bool) -> DataFrame:

@@ -32,7 +32,7 @@ from stream_processor.spark_internals import JVM_ERRORS, CheckpointFiles, jvm_re
 log = structlog.get_logger()
 
 PARTITIONS = "source.partitions"
-STATE_VERSION = 4
+STATE_VERSION = 5
 """Version of the state's content. Raised when an older state cannot be read any more."""
 MAY_CHANGE = {"name", "trigger", "dead_letters", "forget_deleted", "store", "state", "parallelism"}
 """Keys of a file that may change: state and topic hold the same things after it."""

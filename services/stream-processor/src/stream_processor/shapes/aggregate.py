@@ -8,7 +8,6 @@ from typing import Self, cast
 from google.protobuf.descriptor import FieldDescriptor
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
-from pyspark.sql.types import DataType
 from typing_extensions import override
 
 from statecast_service.settings import suggest
@@ -25,20 +24,19 @@ from stream_processor.pipeline.pipeline import (
     Window,
 )
 from stream_processor.pipeline.sql_expression import check_aggregate
-from stream_processor.steps.aggregation import differences, is_beyond, numbers, signed
-from stream_processor.steps.contributions import check_numbers, contributed, contributions, parts_of, set_types
-from stream_processor.steps.dead_letters import LETTER, explode_groups
+from stream_processor.spark_internals import group_sums
+from stream_processor.steps.aggregation import added, differences, is_beyond, numbers
+from stream_processor.steps.contributions import check_numbers, contributed, contributions, parts_of
+from stream_processor.steps.dead_letters import LETTER
 from stream_processor.steps.encode import encode_record, encode_source, to_records
 from stream_processor.steps.functions import Functions, filled
 from stream_processor.steps.keys import NUL, group_problems, has_group, values_of
 from stream_processor.steps.outcomes import WITHHELD, observe_withheld
 from stream_processor.steps.state import entries, known_rows
-from stream_processor.steps.windows import check_windows, columns_of, follow_clock, sums_until_end
+from stream_processor.steps.windows import check_windows, columns_of, follow_clock, observe_late
 
 MAX_SET, MAX_MAX_SET = 1_000, 10_000
 """Bounds the values of a set: the default, and the most that a file may ask for."""
-DEFAULT_SET_BYTES = 256 * 1024
-"""Most bytes of a set's values, where nothing tells how large the sink's records may be."""
 TEXTS: tuple[Kind, ...] = ("string", "bytes", "message")
 """The kinds with values that have no bound of their own."""
 _AGGREGATE = re.compile(r"(\w+)\s*\((.*)\)")
@@ -104,25 +102,15 @@ class AggregatePipeline(SummingPipeline):
     def records(self, read: Sequence[DataFrame], partitions: int, epoch: int, functions: Functions) -> DataFrame:
         [changes] = read
         if self.events:
-            summed = follow_clock(contributed(changes, "after", "current", self), self.window)
-            lines = self._added_lines(summed, functions)
+            events = contributed(changes, "after", "current", self, functions)
+            sourced = events.withColumn("source", encode_source(F.col("change.source"), functions))
+            lines = added(follow_clock(sourced, self.window), self, functions)
         else:
-            rows = entries(contributions(changes, self), self, functions, columns_of(self.window)).drop("payload")
-            lines = differences(follow_clock(known_rows(rows, self, every_change=True), self.window), self)
+            summed = contributions(changes, self, functions)
+            rows = entries(summed, self, functions, columns_of(self.window)).drop("payload")
+            known = known_rows(rows, self, every_change=True)
+            lines = differences(follow_clock(known, self.window), self, functions)
         return to_records(self._groups(lines, epoch, functions), partitions, functions)
-
-    def _added_lines(self, events: DataFrame, functions: Functions) -> DataFrame:
-        """Returns a line per group that an event adds to; each adds 1 to the group's sequence."""
-        nothing = F.slice("current", 1, 0)
-        whole = events.select(
-            "epoch",
-            "sequence",
-            encode_source(F.col("change.source"), functions).alias("source"),
-            signed(nothing, F.col("current"), parts_of(self.aggregates)).alias("lines"),
-            LETTER,
-        )
-        lines = explode_groups(whole, F.col("lines"), ["epoch", "sequence", "source"])
-        return lines.withColumn("ticks", F.lit(1).cast("long"))
 
     def _groups(self, lines: DataFrame, epoch: int, functions: Functions) -> DataFrame:
         """Per group that has changed `key`, `deleted` and `record`; a group without rows is deleted. Letters pass.
@@ -130,7 +118,9 @@ class AggregatePipeline(SummingPipeline):
         The record's epoch is `epoch`, the life of the checkpoint, for its sequence is a count. A group with a number
         that does not fit its field is withheld: a sum is never cut.
         """
-        groups = self._sums(lines, functions)
+        ends = self.window is not None and self.window.keep is not None
+        summed = group_sums(lines, {part.name: part.fold for part in parts_of(self)}, ends)
+        groups = observe_late(summed) if ends else summed
         payload = functions.encode(self._message(), self.sink.full_name)
         has_rows = F.coalesce(F.col("rows") > 0, F.lit(False))
         judged = observe_withheld(groups.withColumn(WITHHELD, has_rows & is_beyond(self)))
@@ -138,33 +128,6 @@ class AggregatePipeline(SummingPipeline):
         encoded = judged.withColumn("payload", F.when(~deleted, payload))
         full = encode_record(F.lit(epoch).cast("long"), F.col("ticks"), F.col("source"), F.col("payload"), functions)
         return encoded.select("key", deleted.alias("deleted"), full.alias("record"), LETTER)
-
-    def _sums(self, lines: DataFrame, functions: Functions) -> DataFrame:
-        """Returns `key`, `rows`, `ticks`, `source`, the parts and `ended` per group that has changed, and the letters.
-
-        Spark holds each group and letter for good, and would not say that it lets one go: windows that end do not fit.
-        """
-        parts, sets = parts_of(self.aggregates), self._set_bounds()
-        if self.window is not None and self.window.keep is not None:
-            return sums_until_end(lines, {part.name: part.function for part in parts}, sets)
-
-        def collected(part: str) -> Column:
-            return functions.collect_set(F.col(f"{part}.removed"), F.col(f"{part}.added"), *sets[part])
-
-        newest = F.max_by("source", F.struct("epoch", "sequence")).alias("source")
-        functions_of = {"sum": F.sum, "count": F.sum, "min": F.min, "max": F.max, "collect_set": collected}
-        sums = [F.sum("rows").alias("rows"), F.sum("ticks").alias("ticks"), newest]
-        sums += [functions_of[part.function](part.name).alias(part.name) for part in parts]
-        # A letter is a group of its own, which never gets another line.
-        sums.append(F.first(LETTER, ignorenulls=True).alias(LETTER))
-        return lines.groupBy("key").agg(*sums).withColumn("ended", F.lit(False))
-
-    def _set_bounds(self) -> dict[str, tuple[DataType, int, int]]:
-        """Returns by part the type of each set's values, and how many it shows at most, of how many bytes."""
-        room = 2 * DEFAULT_SET_BYTES if self.max_payload_bytes is None else self.max_payload_bytes
-        sets = {f"collect_set_{number}": each for number, each in enumerate(self.aggregates) if each.limit}
-        share = room // (2 * max(len(sets), 1))
-        return {part: (set_types(each.field.name, self)[1], each.limit, share) for part, each in sets.items()}
 
     def _message(self) -> Column:
         """The row of the sink's message; fields that are neither the group's nor an aggregate's stay unset."""

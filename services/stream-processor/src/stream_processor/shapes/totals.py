@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self, cast
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 from typing_extensions import override
 
@@ -20,9 +20,9 @@ from stream_processor.pipeline.pipeline import Line, SummingPipeline
 from stream_processor.shapes.aggregate import aggregates_of
 from stream_processor.shapes.route import PassingPipeline, operations_of
 from stream_processor.spark_internals import running_totals
-from stream_processor.steps.aggregation import difference, is_beyond, numbers, paired
+from stream_processor.steps.aggregation import is_beyond, numbers, touched
 from stream_processor.steps.contributions import check_numbers, contributed, contributions, parts_of
-from stream_processor.steps.dead_letters import LETTER, explode_groups, is_letter
+from stream_processor.steps.dead_letters import LETTER, is_letter
 from stream_processor.steps.decode import INSERTS
 from stream_processor.steps.functions import Functions, filled
 from stream_processor.steps.outcomes import WITHHELD, observe_withheld
@@ -71,8 +71,8 @@ class TotalsPipeline(SummingPipeline, PassingPipeline):
         are one message.
         """
         [changes] = read
-        lines = self._lines(self._known(changes, functions))
-        totals = running_totals(lines, ["rows", *(part.name for part in parts_of(self.aggregates))])
+        lines = self._lines(self._known(changes, functions), functions)
+        totals = running_totals(lines, ["rows", *(part.name for part in parts_of(self))])
         judged = observe_withheld(totals.withColumn(WITHHELD, ~is_letter() & is_beyond(self)))
         message = functions.encode(filled(self.sink, numbers(self)), self.sink.full_name)
         value = F.concat("payload", message).alias("value")
@@ -87,29 +87,22 @@ class TotalsPipeline(SummingPipeline, PassingPipeline):
     def _known(self, changes: DataFrame, functions: Functions) -> DataFrame:
         """Returns the rows with what they add to their groups, and what they added before: an event is new."""
         if not self.events:
-            summed = self._passed(contributions(changes, self))
+            summed = self._passed(contributions(changes, self, functions))
             return known_rows(entries(summed, self, functions, beside=[WHEN_NEW]), self, every_change=True)
         new = {"previous": F.slice("current", 1, 0), "applied": F.lit(True)}
         columns = ("epoch", "sequence", "payload", WHEN_NEW, "current", LETTER)
-        added = self._passed(contributed(changes, "after", "current", self)).select(*columns)
+        added = self._passed(contributed(changes, "after", "current", self, functions)).select(*columns)
         return added.withColumns({**new, "primary_key": F.lit("")})
 
-    def _lines(self, known: DataFrame) -> DataFrame:
+    def _lines(self, known: DataFrame, functions: Functions) -> DataFrame:
         """One line per group that an applied change touches: the added numbers, and the `payload` of a record.
 
         A row that a snapshot reads again is in its group already: that is no new row, and nobody is told of it.
         """
-        parts = parts_of(self.aggregates)
-        nothing = F.slice("current", 1, 0)
-        pairs = paired(F.coalesce(F.col("previous"), nothing), F.col("current"))
-
-        def line(pair: Column) -> Column:
-            tells = pair.getField("entered").isNotNull() & (~F.col(WHEN_NEW) | pair.getField("left").isNull())
-            payload = F.when(tells, F.col("payload")).alias("payload")
-            return F.struct(pair.getField("key").alias("key"), *difference(pair, parts), payload)
-
-        applied = known.where(F.col("applied") | is_letter())
-        return explode_groups(applied, F.transform(pairs, line), ["primary_key", "epoch", "sequence"])
+        kept = ["primary_key", "epoch", "sequence", "payload", WHEN_NEW]
+        lines = touched(known.where(F.col("applied") | is_letter()), self, functions, kept)
+        tells = F.col("stands") & (~F.col(WHEN_NEW) | ~F.col("stood"))
+        return lines.withColumn("payload", F.when(tells, F.col("payload"))).drop("stood", "stands", WHEN_NEW)
 
 
 def _refused(function: str, _: str) -> str | None:

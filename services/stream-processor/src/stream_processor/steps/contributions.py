@@ -1,13 +1,13 @@
 """Computes the contributions of a row to the sums of groups, in digits that add up exactly."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
-from pyspark.sql.types import DataType, DecimalType, IntegralType, LongType, StringType
+from pyspark.sql.types import ArrayType, DataType, DecimalType, IntegralType, LongType, StringType, StructType
 
 from statecast_domains.errors import PipelineFileError
 from stream_processor.pipeline.pipeline import (
@@ -16,7 +16,7 @@ from stream_processor.pipeline.pipeline import (
     SummingPipeline,
 )
 from stream_processor.spark_internals import attempt, exact
-from stream_processor.steps.functions import digits, fits, row_type
+from stream_processor.steps.functions import Functions, digits, fits, row_type
 from stream_processor.steps.keys import elements, key_text
 from stream_processor.steps.projection import KEPT, in_scope, refused
 from stream_processor.steps.windows import window_tails
@@ -35,40 +35,55 @@ MAX_DIGITS = 28
 
 A group's sum has Spark's 38: room for 10,000 million rows.
 """
-_ELEMENTS, _TAILS, _UNITS = "__elements", "__tails", "__units"
+DEFAULT_SET_BYTES = 256 * 1024
+"""Most bytes of a set's values, where nothing tells how large the sink's records may be."""
+_KEY, _ELEMENTS, _TAILS, _UNITS = "__key", "__elements", "__tails", "__units"
 
 
 @dataclass(frozen=True)
 class Part:
-    """One number beside the count of a group's rows; `argument` is SQL on the row, `field` the file's key for it."""
+    """One number beside the count of a group's rows; `argument` is SQL on the row, `field` the file's key for it.
+
+    `fold` is the function of GroupPart.java.
+    """
 
     name: str
     function: PartFunction
+    fold: str
     argument: str
     field: str
 
 
-def parts_of(aggregates: Sequence[Aggregate]) -> list[Part]:
+def parts_of(pipeline: SummingPipeline) -> list[Part]:
     """Returns the numbers of which the aggregates are made: count(*) has none, for rows are counted anyway.
 
     An average has two. A sum with a field that can be null has two as well: it is null where no row has a value, as in
     SQL.
     """
     return [
-        Part(f"{function}_{number}", function, aggregate.argument, aggregate.field.name)
-        for number, aggregate in enumerate(aggregates)
-        if aggregate.argument is not None
-        for function in (*PART_FUNCTIONS[aggregate.function], *(("count",) if aggregate.may_be_null else ()))
+        Part(f"{function}_{number}", function, _fold(function, each, pipeline), each.argument, each.field.name)
+        for number, each in enumerate(pipeline.aggregates)
+        if each.argument is not None
+        for function in (*PART_FUNCTIONS[each.function], *(("count",) if each.may_be_null else ()))
     ]
 
 
-def contributions(changes: DataFrame, pipeline: SummingPipeline) -> DataFrame:
+def _fold(function: PartFunction, aggregate: Aggregate, pipeline: SummingPipeline) -> str:
+    if function != "collect_set":
+        return "sum" if function == "count" else function
+    room = 2 * DEFAULT_SET_BYTES if pipeline.max_payload_bytes is None else pipeline.max_payload_bytes
+    sets = sum(each.limit > 0 for each in pipeline.aggregates)
+    return f"collect_set {aggregate.limit} {room // (2 * sets)}"
+
+
+def contributions(changes: DataFrame, pipeline: SummingPipeline, functions: Functions) -> DataFrame:
     """Adds `current` and `stated` of an aggregate: the contributions of `after`, and those of `before`.
 
     Each is an array with one struct(key, rows, parts...) per group that the row is in. A repeated group fans the row
     out: every element counts. Raises PipelineFileError for an expression that Spark cannot compute, or not exactly.
     """
-    return contributed(contributed(changes, "after", "current", pipeline), "before", "stated", pipeline)
+    current = contributed(changes, "after", "current", pipeline, functions)
+    return contributed(current, "before", "stated", pipeline, functions)
 
 
 def check_numbers(changes: DataFrame, pipeline: SummingPipeline) -> DataFrame:
@@ -77,12 +92,12 @@ def check_numbers(changes: DataFrame, pipeline: SummingPipeline) -> DataFrame:
     A row with a repeated group is measured as if all its elements were of one group.
     """
     scoped = _units_in_scope(changes, "after", pipeline)
-    sums = [part for part in parts_of(pipeline.aggregates) if part.function == "sum"]
+    sums = [part for part in parts_of(pipeline) if part.function == "sum"]
     types = {part.name: _type(scoped, part, pipeline) for part in sums}
     large = [part for part in sums if isinstance(types[part.name], DecimalType)]
     if not large:
         return changes
-    computed = scoped.select(KEPT, exact(_units(pipeline, large), scoped.sparkSession).alias(_UNITS))
+    computed = scoped.select(KEPT, exact(_units(pipeline, large, _value), scoped.sparkSession).alias(_UNITS))
     problems = [_digits_problem(F.col(_UNITS).getField(part.name), part, types[part.name]) for part in large]
     is_sound = F.col("problem").isNull() & F.col("passed_over").isNull()
     checked = computed.select(f"{KEPT}.*", F.coalesce(*problems).alias(_UNITS))
@@ -97,45 +112,90 @@ def _digits_problem(values: Column, part: Part, of_type: DataType) -> Column:
     return F.when(total.cast(_sum_type(of_type)).isNull(), text)
 
 
-def contributed(changes: DataFrame, row: str, name: str, pipeline: SummingPipeline) -> DataFrame:
+def contributed(changes: DataFrame, row: str, name: str, pipeline: SummingPipeline, functions: Functions) -> DataFrame:
     """Adds the column `name`: the row's contributions. Its units are those of one element, or of the row as a whole."""
-    parts = parts_of(pipeline.aggregates)
+    parts = parts_of(pipeline)
     scoped = _units_in_scope(changes, row, pipeline)
     types = {part.name: _type(scoped, part, pipeline) for part in parts}
-    computed = scoped.select(KEPT, exact(_units(pipeline, parts), scoped.sparkSession).alias(_UNITS))
-    grouped = F.filter(_UNITS, lambda unit: unit.getField("key").isNotNull())
-    amounts = F.transform(grouped, lambda unit: _amounts(unit, parts, types))
-    summed = _by_key(amounts, parts, types) if pipeline.group.repeated else amounts
-    nothing = F.array().cast(computed.select(summed.alias(name)).schema[name].dataType)
-    kept = F.when(F.col(f"{KEPT}.{row}").isNotNull(), summed).otherwise(nothing)
-    return computed.select(f"{KEPT}.*", kept.alias(name))
+    units = exact(_units(pipeline, parts, lambda part: _amount(part, types[part.name])), scoped.sparkSession)
+    computed = scoped.select(KEPT, units.alias(_UNITS))
+    summed = functions.contributions(computed, _UNITS, _entry_type(parts, types), [part.fold for part in parts])
+    nothing = F.array().cast(ArrayType(_entry_type(parts, types), containsNull=False))
+    return computed.select(f"{KEPT}.*", F.coalesce(summed, nothing).alias(name))
 
 
 def _units_in_scope(changes: DataFrame, row: str, pipeline: SummingPipeline) -> DataFrame:
-    """The scope of `_units` on the struct `row`."""
-    whole, element = F.col("row"), pipeline.group.element
-    values = F.array(key_text(whole, pipeline.group)) if element is None else elements(whole, element)
-    # A row whose group is null is in no group.
-    return in_scope(changes, row).withColumns({_ELEMENTS: values, _TAILS: window_tails(whole, pipeline.window)})
+    """The scope of `_units` on the struct `row`. A row whose group is null is in no group."""
+    whole, element, scoped = F.col("row"), pipeline.group.element, in_scope(changes, row)
+    if element is None:
+        scoped = scoped.withColumn(_KEY, key_text(whole, pipeline.group))
+    else:
+        scoped = scoped.withColumn(_ELEMENTS, elements(whole, element))
+    return scoped if pipeline.window is None else scoped.withColumn(_TAILS, window_tails(whole, pipeline.window))
 
 
-def _units(pipeline: SummingPipeline, parts: Sequence[Part]) -> str:
-    """Returns SQL for an array of struct(key, values of the parts' expressions), which may use `element`."""
-    depth = 0 if pipeline.group.element is None else len(pipeline.group.element.fields)
-    path = pipeline.group.paths[0]
-    group = ".".join(["element", *(f"`{name}`" for name in path.names[depth:] if depth)])
-    decimal = path.decimal if depth else None
-    text = f"cast({group} as string)" if decimal is None else f"replace(format_number({group}, {decimal.scale}), ',')"
-    value = "".join(f", '{part.name}', {attempt(part.argument)}" for part in parts)
-    unit = f"named_struct('key', concat({text}, __tail){value})"
-    return f"flatten(transform({_TAILS}, __tail -> transform({_ELEMENTS}, element -> {unit})))"
+def _units(pipeline: SummingPipeline, parts: Sequence[Part], value: Callable[[Part], str]) -> str:
+    """Returns SQL for an array of struct(key, a value of each part), which may use `element`."""
+    key = _key_of_unit(pipeline)
+    tailed = key if pipeline.window is None else f"concat({key}, __tail)"
+    values = "".join(f", '{part.name}', {value(part)}" for part in parts)
+    unit = f"named_struct('key', {tailed}{values})"
+    units = f"array({unit})"
+    if pipeline.group.element is not None:
+        units = f"transform({_ELEMENTS}, element -> {unit})"
+    return units if pipeline.window is None else f"flatten(transform({_TAILS}, __tail -> {units}))"
+
+
+def _key_of_unit(pipeline: SummingPipeline) -> str:
+    """Returns SQL for the text of the group that a unit counts in."""
+    element, path = pipeline.group.element, pipeline.group.paths[0]
+    if element is None:
+        return _KEY
+    group = ".".join(["element", *(f"`{name}`" for name in path.names[len(element.fields) :])])
+    if path.decimal is None:
+        return f"cast({group} as string)"
+    return f"replace(format_number({group}, {path.decimal.scale}), ',')"
+
+
+def _value(part: Part) -> str:
+    return attempt(part.argument)
+
+
+def _amount(part: Part, of_type: DataType) -> str:
+    """Returns SQL for the part's value as a unit has it. What has too many digits was never counted."""
+    match part.function:
+        case "sum":
+            sum_type = _sum_type(of_type).simpleString()
+            return f"coalesce(cast({_value(part)} as {sum_type}), cast(0 as {sum_type}))"
+        case "count":
+            return f"cast({_value(part)} is not null as bigint)"
+        case "collect_set":
+            return f"cast({_value(part)} as {of_type.simpleString()})"
+        case _:
+            return _value(part)
+
+
+def _entry_type(parts: Sequence[Part], types: Mapping[str, DataType]) -> StructType:
+    """Returns the type of a row's contribution to a group."""
+    entry = StructType().add("key", StringType()).add("rows", LongType(), nullable=False)
+    for part in parts:
+        of_type = types[part.name]
+        match part.function:
+            case "sum":
+                of_type = _sum_type(of_type)
+            case "count":
+                of_type = LongType()
+            case "collect_set":
+                of_type = ArrayType(of_type, containsNull=False)
+        entry = entry.add(part.name, of_type)
+    return entry
 
 
 def _type(scoped: DataFrame, part: Part, pipeline: SummingPipeline) -> DataType:
     """The type of the part's expression. Raises PipelineFileError if its field cannot hold all values exactly."""
     key = f"{pipeline.numbers_key}.{part.field}"
     try:
-        unit = exact(_units(pipeline, [part]), scoped.sparkSession)
+        unit = exact(_units(pipeline, [part], _value), scoped.sparkSession)
         units = scoped.select(unit.alias(_UNITS)).schema[_UNITS].dataType
     except AnalysisException as error:
         raise refused(pipeline, key, error) from error
@@ -171,44 +231,3 @@ def set_types(field: str, pipeline: SummingPipeline) -> tuple[DataType, DataType
 
 def _sum_type(value: DataType) -> DecimalType:
     return DecimalType(MAX_DIGITS, value.scale if isinstance(value, DecimalType) else 0)
-
-
-def _amounts(unit: Column, parts: Sequence[Part], types: dict[str, DataType]) -> Column:
-    named = [unit.getField("key").alias("key"), F.lit(1).cast("long").alias("rows")]
-    for part in parts:
-        value = unit.getField(part.name)
-        if part.function == "sum":
-            zero = F.lit(0).cast(_sum_type(types[part.name]))
-            # Of the row before, which a change states, what has too many digits was never counted.
-            value = F.coalesce(value.cast(_sum_type(types[part.name])), zero)
-        elif part.function == "count":
-            value = F.when(value.isNull(), 0).otherwise(1).cast("long")
-        elif part.function == "collect_set":
-            value = F.array_compact(F.array(value.cast(types[part.name])))
-        named.append(value.alias(part.name))
-    return F.struct(*named)
-
-
-def _by_key(amounts: Column, parts: Sequence[Part], types: dict[str, DataType]) -> Column:
-    """Adds up the contributions of one row's elements to the same group."""
-    keys = F.array_distinct(amounts.getField("key"))
-
-    def group(key: Column) -> Column:
-        own = F.filter(amounts, lambda each: each.getField("key") == key)
-        named = [key.alias("key"), F.size(own).cast("long").alias("rows")]
-        return F.struct(*named, *[_merged(own, part, types[part.name]).alias(part.name) for part in parts])
-
-    return F.transform(keys, group)
-
-
-def _merged(own: Column, part: Part, of_type: DataType) -> Column:
-    numbers = own.getField(part.name)
-    if part.function == "collect_set":
-        return F.sort_array(F.flatten(numbers))
-    if part.function in ("min", "max"):
-        return F.array_min(numbers) if part.function == "min" else F.array_max(numbers)
-    if part.function == "count":
-        return F.aggregate(numbers, F.lit(0).cast("long"), lambda sum_, each: sum_ + each)
-    zero = F.lit(0).cast(_sum_type(of_type))
-    total = F.aggregate(numbers, zero, lambda sum_, each: (sum_ + each).cast(_sum_type(of_type)))
-    return F.coalesce(total, zero)

@@ -3,12 +3,13 @@
 A text that is a decimal (pipeline/decimals.py) is one in Spark, too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from math import inf
+from typing import cast
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 from pyspark.sql import types as T  # noqa: N812  the name that every Spark program uses
 
@@ -72,12 +73,20 @@ class Functions:
         known = F.coalesce(declared, F.array().cast(DECLARED))
         return java_column(self._spark, "rowFromTexts", self._decoding(message), [texts, known])
 
-    def collect_set(self, removed: Column, added: Column, of_type: T.DataType, limit: int, max_bytes: int) -> Column:
-        """An aggregate, struct(values, truncated): what was added and not removed, each once, sorted (CollectSet.java).
+    def contributions(self, units: DataFrame, column: str, entry: T.StructType, folds: list[str]) -> Column:
+        """The array of `entry` that a column of units adds up to, a group once (Contributions.java); null for null.
 
-        Both columns are arrays of texts or of bigints, or null. The first values are shown, of so many bytes at most.
+        `folds` are the functions of GroupPart.java behind the `key` and the `rows` of an entry.
         """
-        return java_column(self._spark, "collectSet", [of_type, limit, max_bytes], [removed, added])
+        unit = cast(T.ArrayType, units.schema[column].dataType).elementType
+        return java_column(self._spark, "contributions", [entry, unit, folds], [F.col(column)])
+
+    def differences(self, entry: T.DataType, folds: list[str], lines: str, columns: Sequence[Column]) -> Column:
+        """The lines that a change adds to groups, by Differences.java; null where a column is null.
+
+        `lines` is one of its Lines, and `columns` are its arguments.
+        """
+        return java_column(self._spark, "differences", [entry, folds, lines], columns)
 
     def encode(self, row: Column, message: str) -> Column:
         """The bytes of a row that has the message's fields in their order; null for a null row."""

@@ -4,15 +4,12 @@ A window closes `lateness` after its end, by the commit time of each change alon
 `keep` after its end, by a clock of the whole source, and its record and its state go (ADR 0046).
 """
 
-from collections.abc import Mapping
 from datetime import timedelta
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
-from pyspark.sql.types import DataType
 
 from stream_processor.pipeline.pipeline import Window
-from stream_processor.spark_internals import window_sums
 from stream_processor.steps.keys import NUL, RFC3339, at
 
 RFC3339_LENGTH = 27
@@ -41,13 +38,11 @@ def _time_text(micros: Column) -> Column:
     return F.date_format(F.timestamp_micros(micros), RFC3339)
 
 
-def window_tails(row: Column, window: Window | None) -> Column:
-    """Returns the ends of keys behind the row's group: start and end of each window that it is in; without windows, "".
+def window_tails(row: Column, window: Window) -> Column:
+    """Returns the ends of keys behind the row's group: start and end of each window that it is in.
 
     A row without the time is in none.
     """
-    if window is None:
-        return F.array(F.lit(""))
     size, hop, last = _micros(window.size), _micros(window.hop), _last_start(row, window)
     starts = F.array(last) if size == hop else F.sequence(last - (size - hop), last, F.lit(hop))
     tails = F.transform(
@@ -112,14 +107,11 @@ def follow_clock(known: DataFrame, window: Window | None) -> DataFrame:
     return known.withWatermark(CLOCK, f"{window.keep // timedelta(milliseconds=1)} milliseconds")
 
 
-def sums_until_end(
-    lines: DataFrame, parts: Mapping[str, str], sets: Mapping[str, tuple[DataType, int, int]]
-) -> DataFrame:
-    """Returns the sums of windows, as window_sums does, without the lines that came too late: the progress tells those.
+def observe_late(sums: DataFrame) -> DataFrame:
+    """Returns the sums of windows that end without the lines that came too late: the progress tells those.
 
     A line is too late when its window has ended. That is one of a change that was committed in time, and was read when
     changes of other partitions were later by more than `keep` is longer than `lateness`.
     """
-    summed = window_sums(lines, parts, sets)
     ended = F.count_if("ended").alias("ended")
-    return summed.observe(WINDOWS, ended, F.sum("late").alias("late")).where(F.col("late") == 0)
+    return sums.observe(WINDOWS, ended, F.sum("late").alias("late")).where(F.col("late") == 0)

@@ -18,8 +18,7 @@ import org.apache.spark.sql.catalyst.expressions.XXH64;
  *
  * <p>It knows exactly all values up to a last one, the `horizon`, which falls when there are too many. Of those behind it
  * only their number is known and the sum of their hashes. Both are zero when all of them have gone, and then there is no
- * horizon. Counts may be negative for a while. So bags can be added up in any order, as Spark does with the parts of a
- * batch: the result is always the counts of all values up to the lowest horizon.
+ * horizon. Counts may be negative for a while, because values come and go in any order.
  */
 final class BoundedBag {
   private static final long SEED = 42;
@@ -84,16 +83,6 @@ final class BoundedBag {
   /** Counts the value so many times more, or less. */
   void count(byte[] value, long times) {
     put(value, times);
-    settle();
-  }
-
-  void add(BoundedBag other) {
-    if (other.horizon != null && (horizon == null || Arrays.compareUnsigned(other.horizon, horizon) < 0)) {
-      horizon = other.horizon;
-    }
-    behind += other.behind;
-    hashesBehind += other.hashesBehind;
-    other.counts.forEach(this::put);
     settle();
   }
 

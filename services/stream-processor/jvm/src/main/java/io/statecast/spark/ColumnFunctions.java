@@ -13,6 +13,7 @@ import org.apache.spark.sql.types.AbstractDataType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.ObjectType;
+import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -68,9 +69,29 @@ public final class ColumnFunctions {
     return new ColumnFunctions(new RowFromTexts(descriptors.type(message)), result, false);
   }
 
-  /** {@link CollectSet}, of texts or 64-bit integers. */
-  public static CollectSet collectSet(DataType value, int maxValues, int maxBytes) {
-    return new CollectSet(value, maxValues, maxBytes);
+  /**
+   * {@link Contributions}.
+   *
+   * @param entry the type of an entry of the result, struct(key, rows, parts…)
+   * @param unit the type of a unit
+   * @param parts the functions of the {@link GroupPart}s
+   */
+  public static ColumnFunctions contributions(DataType entry, DataType unit, List<String> parts) {
+    GroupPart[] all = GroupPart.all(parts, (StructType) entry);
+    return new ColumnFunctions(new Contributions(all, (StructType) unit), DataTypes.createArrayType(entry, false), true);
+  }
+
+  /**
+   * {@link Differences}.
+   *
+   * @param entry the type of an entry of a group, struct(key, rows, parts…)
+   * @param parts the functions of the {@link GroupPart}s
+   * @param lines a name of {@link Differences.Lines}
+   */
+  public static ColumnFunctions differences(DataType entry, List<String> parts, String lines) {
+    StructType type = (StructType) entry;
+    Differences function = new Differences(GroupPart.all(parts, type), type, Differences.Lines.valueOf(lines));
+    return new ColumnFunctions(function, DataTypes.createArrayType(function.result(), false), true);
   }
 
   /** {@link Encode}. */

@@ -1,10 +1,7 @@
 package io.statecast.spark;
 
 import org.apache.spark.sql.Dataset;
-import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
-import org.apache.spark.sql.streaming.OutputMode;
-import org.apache.spark.sql.streaming.TimeMode;
 import org.apache.spark.sql.types.StructType;
 
 /** Finds events that were sent more than once; the door for Python. */
@@ -26,14 +23,7 @@ public final class Deduplicate {
    */
   public static Dataset<Row> apply(Dataset<Row> events, long within) {
     StructType input = events.schema();
-    StructType output = input.add("first", "boolean", false).add(Outcomes.COLUMN, Outcomes.TYPE, true);
-    return events
-        .groupBy("identity")
-        .as(Encoders.STRING(), Encoders.row(input))
-        .transformWithState(
-            new DeduplicateProcessor(input, within),
-            TimeMode.ProcessingTime(),
-            OutputMode.Update(),
-            Encoders.row(output));
+    StructType columns = new StructType().add("first", "boolean", false).add(Outcomes.COLUMN, Outcomes.TYPE, true);
+    return InternalState.transform(events, "identity", new DeduplicateProcessor(input, within), columns);
   }
 }

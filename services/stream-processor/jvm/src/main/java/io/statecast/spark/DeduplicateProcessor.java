@@ -4,9 +4,8 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
-import org.apache.spark.sql.Encoders;
-import org.apache.spark.sql.Row;
-import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.streaming.StatefulProcessor;
 import org.apache.spark.sql.streaming.TTLConfig;
@@ -14,18 +13,19 @@ import org.apache.spark.sql.streaming.TimeMode;
 import org.apache.spark.sql.streaming.TimerValues;
 import org.apache.spark.sql.streaming.ValueState;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
 import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** The state behind {@link Deduplicate}: of each identity the time of its first event, for a while. */
-final class DeduplicateProcessor extends StatefulProcessor<String, Row, Row> {
+final class DeduplicateProcessor extends StatefulProcessor<UTF8String, InternalRow, InternalRow> {
   private static final long serialVersionUID = 1L;
   private static final StructType SEEN = new StructType().add("time", "bigint", true);
 
   private final int sequence;
   private final int time;
   private final long within;
-  private transient ValueState<Row> seen;
+  private transient ValueState<InternalRow> seen;
 
   DeduplicateProcessor(StructType input, long within) {
     this.sequence = input.fieldIndex("sequence");
@@ -36,45 +36,43 @@ final class DeduplicateProcessor extends StatefulProcessor<String, Row, Row> {
   @Override
   public void init(OutputMode mode, TimeMode timeMode) {
     Duration forget = Duration.ofMillis(Math.max(1, within / 500));
-    seen = getHandle().getValueState("seen", Encoders.row(SEEN), new TTLConfig(forget));
+    seen = getHandle().getValueState("seen", InternalState.rows(SEEN), new TTLConfig(forget));
   }
 
   @Override
-  public Iterator<Row> handleInputRows(String identity, Iterator<Row> events, TimerValues timers) {
-    List<Row> ordered = new ArrayList<>(1);
-    events.foreach(ordered::add);
+  public Iterator<InternalRow> handleInputRows(UTF8String identity, Iterator<InternalRow> events, TimerValues timers) {
     if (LetterKeys.isOne(identity)) {
-      return CollectionConverters.asScala(ordered.stream().map(letter -> line(letter, true)).iterator());
+      return events.map(letter -> line(letter, true, null));
     }
+    List<InternalRow> ordered = new ArrayList<>(1);
+    events.foreach(event -> ordered.add(event.copy()));
     ordered.sort(Comparator.comparingLong(event -> event.getLong(sequence)));
-    Row known = seen.get();
-    Row last = known;
+    InternalRow known = seen.get();
+    InternalRow last = known;
     Outcomes outcomes = new Outcomes();
-    List<Row> output = new ArrayList<>(ordered.size());
-    for (Row event : ordered) {
+    List<InternalRow> output = new ArrayList<>(ordered.size());
+    for (InternalRow event : ordered) {
       boolean first = last == null || isApart(last, event);
       if (first) {
         outcomes.applied(true);
-        last = RowFactory.create(event.get(time));
+        last = new GenericInternalRow(new Object[] {event.isNullAt(time) ? null : (Long) event.getLong(time)});
       } else {
         outcomes.passed(true, false);
       }
-      output.add(line(event, first));
+      boolean counts = output.size() == ordered.size() - 1;
+      output.add(line(event, first, counts ? outcomes : null));
     }
     if (last != known) {
       seen.update(last);
     }
-    output.set(output.size() - 1, outcomes.on(output.get(output.size() - 1)));
     return CollectionConverters.asScala(output.iterator());
   }
 
-  private boolean isApart(Row first, Row event) {
+  private boolean isApart(InternalRow first, InternalRow event) {
     return !first.isNullAt(0) && !event.isNullAt(time) && Math.abs(event.getLong(time) - first.getLong(0)) >= within;
   }
 
-  private static Row line(Row event, boolean first) {
-    Object[] values = RowValues.of(event, 2);
-    values[event.size()] = first;
-    return RowFactory.create(values);
+  private static InternalRow line(InternalRow event, boolean first, Outcomes outcomes) {
+    return InternalState.line(new Object[] {first, outcomes == null ? null : outcomes.row()}, event);
   }
 }

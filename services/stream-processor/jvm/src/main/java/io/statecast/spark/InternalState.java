@@ -15,6 +15,7 @@ import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
@@ -50,28 +51,48 @@ final class InternalState {
    * The lines with the columns that the processor adds to each, or replaces.
    *
    * @param key the name of a text column, by which lines are shuffled
-   * @param processor gives a row of two rows for each line: of `columns`, and the line
+   * @param processor gives a {@link #line} for each
    * @param columns that the processor fills; those of a column of the lines take its place
    */
   static Dataset<Row> transform(
       Dataset<Row> lines, String key, StatefulProcessor<UTF8String, InternalRow, InternalRow> processor, StructType columns) {
     StructType input = lines.schema();
     StructType result = new StructType().add("columns", columns, false).add("line", input, false);
-    org.apache.spark.sql.classic.Dataset<Row> own = (org.apache.spark.sql.classic.Dataset<Row>) lines;
-    Dataset<Row> results =
-        org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(
-            own.sparkSession(), plan(own.queryExecution().analyzed(), key, processor, result));
+    Dataset<Row> results = results(lines, key, processor, TimeMode.ProcessingTime(), result);
     List<Column> selected = new ArrayList<>();
     for (String name : input.fieldNames()) {
       String side = columns.getFieldIndex(name).isDefined() ? "columns" : "line";
-      selected.add(functions.col(RESULT).getField(side).getField(name).as(name));
+      selected.add(functions.col(side).getField(name).as(name));
     }
     for (String name : columns.fieldNames()) {
       if (input.getFieldIndex(name).isEmpty()) {
-        selected.add(functions.col(RESULT).getField("columns").getField(name).as(name));
+        selected.add(functions.col("columns").getField(name).as(name));
       }
     }
     return results.select(selected.toArray(Column[]::new));
+  }
+
+  /**
+   * The rows that the processor gives.
+   *
+   * @param key the name of a text column, by which lines are shuffled
+   * @param result the type of the rows
+   */
+  static Dataset<Row> results(
+      Dataset<Row> lines,
+      String key,
+      StatefulProcessor<UTF8String, InternalRow, InternalRow> processor,
+      TimeMode time,
+      StructType result) {
+    org.apache.spark.sql.classic.Dataset<Row> own = (org.apache.spark.sql.classic.Dataset<Row>) lines;
+    return org.apache.spark.sql.classic.Dataset$.MODULE$
+        .ofRows(own.sparkSession(), plan(own.queryExecution().analyzed(), key, processor, time, result))
+        .select(RESULT + ".*");
+  }
+
+  /** What a processor of {@link #transform} gives for a line. */
+  static InternalRow line(Object[] columns, InternalRow line) {
+    return new GenericInternalRow(new Object[] {new GenericInternalRow(columns), line});
   }
 
   /** The encoder of a state's values, which are rows of this type. */
@@ -88,7 +109,11 @@ final class InternalState {
 
   @SuppressWarnings("unchecked")
   private static LogicalPlan plan(
-      LogicalPlan child, String key, StatefulProcessor<UTF8String, InternalRow, InternalRow> processor, StructType result) {
+      LogicalPlan child,
+      String key,
+      StatefulProcessor<UTF8String, InternalRow, InternalRow> processor,
+      TimeMode time,
+      StructType result) {
     Attribute by =
         CollectionConverters.asJava(child.output()).stream()
             .filter(each -> each.name().equals(key))
@@ -103,7 +128,7 @@ final class InternalState {
         keys,
         child.output(),
         (StatefulProcessor<Object, Object, Object>) (Object) processor,
-        TimeMode.ProcessingTime(),
+        time,
         OutputMode.Update(),
         keyEncoder,
         new AttributeReference(

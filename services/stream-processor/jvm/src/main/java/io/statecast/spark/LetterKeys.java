@@ -10,16 +10,11 @@ final class LetterKeys {
   /** Name of the column that holds the record; null on every other line. */
   static final String COLUMN = "letter";
 
-  private static final String MARK = "\0letter/";
-  private static final UTF8String MARKED = UTF8String.fromString(MARK);
+  private static final UTF8String MARK = UTF8String.fromString("\0letter/");
 
   private LetterKeys() {}
 
   static boolean isOne(UTF8String key) {
-    return key.startsWith(MARKED);
-  }
-
-  static boolean isOne(String key) {
     return key.startsWith(MARK);
   }
 }

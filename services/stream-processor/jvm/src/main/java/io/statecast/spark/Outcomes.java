@@ -1,7 +1,5 @@
 package io.statecast.spark;
 
-import org.apache.spark.sql.Row;
-import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.types.StructType;
@@ -52,18 +50,8 @@ final class Outcomes {
     return any;
   }
 
-  /** The line with these counts in its last field. */
-  Row on(Row line) {
-    Object[] values = RowValues.of(line, 0);
-    values[values.length - 1] = row();
-    return RowFactory.create(values);
-  }
-
-  InternalRow internal() {
+  /** The counts as a row of TYPE. */
+  InternalRow row() {
     return new GenericInternalRow(new Object[] {counts[0], counts[1], counts[2], counts[3], counts[4]});
-  }
-
-  Row row() {
-    return RowFactory.create(counts[0], counts[1], counts[2], counts[3], counts[4]);
   }
 }

@@ -11,7 +11,6 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.streaming.StatefulProcessor;
@@ -178,7 +177,7 @@ final class PreviousProcessor extends StatefulProcessor<UTF8String, InternalRow,
     if (lines.isEmpty()) {
       lines.add(line(change, Remembered.gone(own(change)), null, false));
     }
-    lines.get(0).getStruct(0, OUTCOMES + 1).update(OUTCOMES, outcomes.internal());
+    lines.get(0).getStruct(0, OUTCOMES + 1).update(OUTCOMES, outcomes.row());
     return lines;
   }
 
@@ -299,7 +298,7 @@ final class PreviousProcessor extends StatefulProcessor<UTF8String, InternalRow,
   /** The change as it is passed on, which counts nothing; `now` is what is remembered of its row. */
   private static InternalRow line(InternalRow change, Remembered now, ArrayData previous, boolean applied) {
     RowPosition place = now.place();
-    return result(new Object[] {place.epoch(), place.written(), now.entries(), previous, applied, null}, change);
+    return InternalState.line(new Object[] {place.epoch(), place.written(), now.entries(), previous, applied, null}, change);
   }
 
   /** A letter, which has no change's columns. */
@@ -309,10 +308,6 @@ final class PreviousProcessor extends StatefulProcessor<UTF8String, InternalRow,
     own[SEQUENCE] = letter.isNullAt(sequence) ? null : letter.getLong(sequence);
     own[CURRENT] = letter.isNullAt(current) ? null : letter.getArray(current);
     own[OUTCOMES - 1] = false;
-    return result(own, letter);
-  }
-
-  private static InternalRow result(Object[] columns, InternalRow line) {
-    return new GenericInternalRow(new Object[] {new GenericInternalRow(columns), line});
+    return InternalState.line(own, letter);
   }
 }

@@ -6,17 +6,25 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.regex.Pattern;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
 import org.apache.spark.sql.catalyst.expressions.Add;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Concat;
 import org.apache.spark.sql.catalyst.expressions.EvalMode;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.In;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.catalyst.expressions.LambdaFunction;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Multiply;
+import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.expressions.NumericEvalContext;
 import org.apache.spark.sql.catalyst.expressions.OctetLength;
+import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.RLike;
 import org.apache.spark.sql.catalyst.expressions.Subtract;
 import org.apache.spark.sql.types.DataTypes;
@@ -78,10 +86,25 @@ public final class RowExpressions {
       children.add(safe(each, ofFile || attempt));
     }
     if (attempt) {
-      return new Attempt(children.get(0));
+      return cannotFail(children.get(0)) ? children.get(0) : new Attempt(children.get(0));
     }
     Expression expression = children.isEmpty() ? parsed : parsed.withNewChildren(seq(children));
     return ofFile ? limited(orNull(expression), children) : orNull(expression);
+  }
+
+  /** Whether it only names and compares values: that always can be computed, and makes nothing. */
+  private static boolean cannotFail(Expression expression) {
+    boolean compares =
+        expression instanceof BinaryComparison
+            || expression instanceof And
+            || expression instanceof Or
+            || expression instanceof Not
+            || expression instanceof IsNull
+            || expression instanceof IsNotNull
+            || expression instanceof In
+            || expression instanceof Literal
+            || expression instanceof UnresolvedAttribute;
+    return compares && expression.children().forall(RowExpressions::cannotFail);
   }
 
   /**

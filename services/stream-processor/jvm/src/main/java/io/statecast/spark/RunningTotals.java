@@ -2,13 +2,8 @@ package io.statecast.spark;
 
 import java.util.List;
 import org.apache.spark.sql.Dataset;
-import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
-import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.streaming.TimeMode;
-import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.StructType;
 
 /** Adds the lines of a group up, one after the other, and says the total at each that asks; the door for Python. */
@@ -29,24 +24,14 @@ public final class RunningTotals {
    */
   public static Dataset<Row> apply(Dataset<Row> lines, List<String> numbers) {
     StructType input = lines.schema();
-    StructType totals = new StructType();
-    for (String number : numbers) {
-      totals = totals.add(number, sumOf(input.apply(number).dataType()), false);
-    }
+    GroupPart[] totals = new GroupPart[numbers.size()];
     StructType output = new StructType().add("key", "string", false).add("payload", "binary", true);
-    for (String number : numbers) {
-      output = output.add(number, totals.apply(number).dataType(), true);
+    for (int i = 0; i < totals.length; i++) {
+      totals[i] = GroupPart.of("sum", input.apply(numbers.get(i)).dataType());
+      output = output.add(numbers.get(i), totals[i].shown, true);
     }
     output = output.add(LetterKeys.COLUMN, input.apply(LetterKeys.COLUMN).dataType(), true);
-    RunningTotalsProcessor processor = new RunningTotalsProcessor(input, totals);
-    return lines
-        .groupBy("key")
-        .as(Encoders.STRING(), Encoders.row(input))
-        .transformWithState(processor, TimeMode.None(), OutputMode.Update(), Encoders.row(output));
-  }
-
-  private static DataType sumOf(DataType number) {
-    boolean decimal = number instanceof DecimalType;
-    return decimal ? new DecimalType(DecimalType.MAX_PRECISION(), ((DecimalType) number).scale()) : DataTypes.LongType;
+    RunningTotalsProcessor processor = new RunningTotalsProcessor(input, List.copyOf(numbers), totals);
+    return InternalState.results(lines, "key", processor, TimeMode.None(), output);
   }
 }

@@ -4,7 +4,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.Comparator;
 import java.util.Iterator;
 import java.util.function.Supplier;
-import org.apache.spark.sql.catalyst.CatalystTypeConverters;
 import org.apache.spark.sql.catalyst.util.TypeUtils;
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.statefulprocessor.ImplicitGroupingKeyTracker;
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.ttl.TTLState;
@@ -14,10 +13,8 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.hash.Murmur3_x86_32;
 import org.apache.spark.unsafe.types.UTF8String;
-import scala.Function1;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
-import scala.math.Ordering;
 
 /** All that the state's operator uses of Spark's private parts, which may change with any release; this is for 4.3. */
 final class SparkInternals {
@@ -59,11 +56,9 @@ final class SparkInternals {
     }
   }
 
-  /** Spark's order of the values of a type, none of them null; not serializable. */
+  /** Spark's order of the internal values of a type, in which nulls inside of rows come first; not serializable. */
   static Comparator<Object> order(DataType type) {
-    Function1<Object, Object> internal = CatalystTypeConverters.createToCatalystConverter(type);
-    Ordering<Object> order = TypeUtils.getInterpretedOrdering(type);
-    return (one, other) -> order.compare(internal.apply(one), internal.apply(other));
+    return TypeUtils.getInterpretedOrdering(type)::compare;
   }
 
   /** The one of so many partitions that Spark's shuffle by a text brings it to. */

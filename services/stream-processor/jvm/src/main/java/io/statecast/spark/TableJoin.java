@@ -2,9 +2,7 @@ package io.statecast.spark;
 
 import java.time.Duration;
 import org.apache.spark.sql.Dataset;
-import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
-import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.streaming.TimeMode;
 import org.apache.spark.sql.types.StructType;
 
@@ -45,9 +43,6 @@ public final class TableJoin {
             .add(LetterKeys.COLUMN, input.apply(LetterKeys.COLUMN).dataType(), true);
     TableJoinProcessor processor =
         new TableJoinProcessor(input, Duration.ofSeconds(forgetSeconds), sourceAlone, joinedAlone);
-    return lines
-        .groupBy("key")
-        .as(Encoders.STRING(), Encoders.row(input))
-        .transformWithState(processor, TimeMode.ProcessingTime(), OutputMode.Update(), Encoders.row(output));
+    return InternalState.results(lines, "key", processor, TimeMode.ProcessingTime(), output);
   }
 }

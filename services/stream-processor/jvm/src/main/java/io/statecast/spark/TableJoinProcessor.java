@@ -2,9 +2,8 @@ package io.statecast.spark;
 
 import java.time.Duration;
 import java.util.List;
-import org.apache.spark.sql.Encoders;
-import org.apache.spark.sql.Row;
-import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.streaming.StatefulProcessor;
 import org.apache.spark.sql.streaming.TTLConfig;
@@ -12,6 +11,7 @@ import org.apache.spark.sql.streaming.TimeMode;
 import org.apache.spark.sql.streaming.TimerValues;
 import org.apache.spark.sql.streaming.ValueState;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
 import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -21,7 +21,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * <p>A key is in one of two places: `rows` while a side has a row of it, `gone` for a while after. A side without a row keeps
  * its place as long as the key is there, so that an older record which comes again is found out.
  */
-final class TableJoinProcessor extends StatefulProcessor<String, Row, Row> {
+final class TableJoinProcessor extends StatefulProcessor<UTF8String, InternalRow, InternalRow> {
   private static final long serialVersionUID = 1L;
 
   /** A side of a state is (epoch, sequence, payload, time), the source's first; the sequence told last follows. */
@@ -42,6 +42,8 @@ final class TableJoinProcessor extends StatefulProcessor<String, Row, Row> {
           .add("joined_row", "binary", true)
           .add("joined_time", "bigint", true)
           .add("told", "bigint", false);
+  private final RowReader stored = new RowReader(state);
+  private final RowReader input;
   private final int side;
   private final int epoch;
   private final int sequence;
@@ -52,10 +54,11 @@ final class TableJoinProcessor extends StatefulProcessor<String, Row, Row> {
   private final int letter;
   private final Duration forget;
   private final boolean[] alone;
-  private transient ValueState<Row> rows;
-  private transient ValueState<Row> gone;
+  private transient ValueState<InternalRow> rows;
+  private transient ValueState<InternalRow> gone;
 
   TableJoinProcessor(StructType input, Duration forget, boolean sourceAlone, boolean joinedAlone) {
+    this.input = new RowReader(input);
     this.side = input.fieldIndex("side");
     this.epoch = input.fieldIndex("epoch");
     this.sequence = input.fieldIndex("sequence");
@@ -70,23 +73,23 @@ final class TableJoinProcessor extends StatefulProcessor<String, Row, Row> {
 
   @Override
   public void init(OutputMode mode, TimeMode time) {
-    rows = getHandle().getValueState("rows", Encoders.row(state), TTLConfig.NONE());
-    gone = getHandle().getValueState("gone", Encoders.row(state), new TTLConfig(forget));
+    rows = getHandle().getValueState("rows", InternalState.rows(state), TTLConfig.NONE());
+    gone = getHandle().getValueState("gone", InternalState.rows(state), new TTLConfig(forget));
   }
 
   @Override
-  public Iterator<Row> handleInputRows(String key, Iterator<Row> lines, TimerValues timers) {
+  public Iterator<InternalRow> handleInputRows(UTF8String key, Iterator<InternalRow> lines, TimerValues timers) {
     if (LetterKeys.isOne(key)) {
-      return lines.map(line -> RowFactory.create(key, null, 0L, null, null, null, null, line.get(letter)));
+      return lines.map(line -> result(key, null, 0L, null, null, null, null, input.value(line, letter)));
     }
-    Row live = rows.get();
-    Row known = live == null ? gone.get() : live;
-    Object[] now = known == null ? nothing() : RowValues.of(known, 0);
+    InternalRow live = rows.get();
+    InternalRow known = live == null ? gone.get() : live;
+    Object[] now = known == null ? nothing() : stored.values(known);
     boolean stood = stands(now);
-    Row[] applied = new Row[2];
+    InternalRow[] applied = new InternalRow[2];
     Outcomes outcomes = new Outcomes();
     while (lines.hasNext()) {
-      Row line = lines.next();
+      InternalRow line = lines.next().copy();
       int at = line.getInt(side);
       boolean newer = isNewer(line, now, at * SIDE_FIELDS);
       count(line, now, at * SIDE_FIELDS, newer, outcomes);
@@ -103,7 +106,7 @@ final class TableJoinProcessor extends StatefulProcessor<String, Row, Row> {
       now[TOLD] = Math.max((Long) now[TOLD] + 1, timers.getCurrentProcessingTimeInMs());
     }
     remember(now, live != null, known != null);
-    Row told = tells ? line(key, now, last(applied), outcomes) : counting(key, outcomes);
+    InternalRow told = tells ? line(key, now, last(applied), outcomes) : counting(key, outcomes);
     return CollectionConverters.asScala(List.of(told).iterator());
   }
 
@@ -114,25 +117,29 @@ final class TableJoinProcessor extends StatefulProcessor<String, Row, Row> {
     };
   }
 
-  private boolean isNewer(Row line, Object[] now, int at) {
+  private boolean isNewer(InternalRow line, Object[] now, int at) {
     int byEpoch = Long.compare(line.getLong(epoch), (Long) now[at]);
     return byEpoch > 0 || (byEpoch == 0 && line.getLong(sequence) > (Long) now[at + 1]);
   }
 
-  private void count(Row line, Object[] now, int at, boolean newer, Outcomes outcomes) {
+  private void count(InternalRow line, Object[] now, int at, boolean newer, Outcomes outcomes) {
     if (newer) {
       outcomes.applied(now[at + PAYLOAD] != null || !line.isNullAt(payload));
     } else {
       boolean same = now[at].equals(line.getLong(epoch)) && now[at + 1].equals(line.getLong(sequence));
-      outcomes.passed(same, RowPosition.isNewer((Long) line.get(time), (Long) now[at + TIME]));
+      outcomes.passed(same, RowPosition.isNewer(timeOf(line), (Long) now[at + TIME]));
     }
   }
 
-  private void put(Row line, Object[] now, int at) {
+  private void put(InternalRow line, Object[] now, int at) {
     now[at] = line.getLong(epoch);
     now[at + 1] = line.getLong(sequence);
-    now[at + PAYLOAD] = line.get(payload);
-    now[at + TIME] = line.get(time);
+    now[at + PAYLOAD] = line.getBinary(payload);
+    now[at + TIME] = timeOf(line);
+  }
+
+  private Long timeOf(InternalRow line) {
+    return (Long) input.value(line, time);
   }
 
   private static boolean has(Object[] now, int side) {
@@ -145,20 +152,20 @@ final class TableJoinProcessor extends StatefulProcessor<String, Row, Row> {
   }
 
   /** Of the newest change of each side the one that was committed last. */
-  private Row last(Row[] applied) {
+  private InternalRow last(InternalRow[] applied) {
     if (applied[0] == null || applied[1] == null) {
       return applied[0] == null ? applied[1] : applied[0];
     }
     return commit(applied[1]) > commit(applied[0]) ? applied[1] : applied[0];
   }
 
-  private long commit(Row line) {
+  private long commit(InternalRow line) {
     return line.isNullAt(committed) ? Long.MIN_VALUE : line.getLong(committed);
   }
 
   private void remember(Object[] now, boolean wasLive, boolean wasKnown) {
     boolean lives = has(now, 0) || has(now, 1);
-    (lives ? rows : gone).update(RowFactory.create(now));
+    (lives ? rows : gone).update(new GenericInternalRow(now));
     if (!lives && wasLive) {
       rows.clear();
     }
@@ -168,14 +175,18 @@ final class TableJoinProcessor extends StatefulProcessor<String, Row, Row> {
   }
 
   /** A line that tells nothing but the outcomes. */
-  private static Row counting(String key, Outcomes outcomes) {
-    return RowFactory.create(key, null, 0L, null, null, null, outcomes.row(), null);
+  private static InternalRow counting(UTF8String key, Outcomes outcomes) {
+    return result(key, null, 0L, null, null, null, outcomes.row(), null);
   }
 
-  private Row line(String key, Object[] now, Row change, Outcomes outcomes) {
+  private InternalRow line(UTF8String key, Object[] now, InternalRow change, Outcomes outcomes) {
     boolean stands = stands(now);
     Object sourceRow = stands ? now[PAYLOAD] : null;
     Object joinedRow = stands ? now[SIDE_FIELDS + PAYLOAD] : null;
-    return RowFactory.create(key, !stands, now[TOLD], sourceRow, joinedRow, change.get(source), outcomes.row(), null);
+    return result(key, !stands, now[TOLD], sourceRow, joinedRow, change.getBinary(source), outcomes.row(), null);
+  }
+
+  private static InternalRow result(Object... columns) {
+    return new GenericInternalRow(columns);
   }
 }

@@ -1,0 +1,144 @@
+package io.statecast.spark;
+
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.catalyst.util.GenericArrayData;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * `differences(left, entered, stated, applied, complete) → array of lines`: what a change adds to each group.
+ *
+ * <p>The first three are arrays of entries, struct(key, rows, parts…), each key once. A line is struct(key, rows, parts…,
+ * ticks); of all groups it has `stood` and `stands` in place of ticks, whether the row was in the group, and is in it.
+ */
+public final class Differences implements Serializable {
+  private static final long serialVersionUID = 1L;
+
+  /** Which lines there are, and what `ticks` counts. */
+  enum Lines {
+    /** A line per group that the row was in or is in, changed or not. */
+    EVERY,
+    /** A line per group that the change makes a difference to, with one tick. */
+    CHANGED,
+    /**
+     * Also a line per group that the change states a difference to by itself, `entered` minus `stated`: that has the tick.
+     * Where the change is not `complete`, all lines have one.
+     */
+    STATED,
+    /** Lines as of STATED, with as many ticks as the change states by itself, minus the rows that come into the group. */
+    TRUNCATED
+  }
+
+  private final GroupPart[] parts;
+  private final StructType entry;
+  private final Lines lines;
+  private final RowReader values;
+
+  Differences(GroupPart[] parts, StructType entry, Lines lines) {
+    this.parts = parts;
+    this.entry = entry;
+    this.values = new RowReader(entry);
+    this.lines = lines;
+  }
+
+  /** The type of a line. */
+  StructType result() {
+    StructType result = new StructType().add("key", "string", false).add("rows", "bigint", false);
+    for (int i = 0; i < parts.length; i++) {
+      result = result.add(entry.apply(i + 2).name(), parts[i].difference, true);
+    }
+    return lines == Lines.EVERY
+        ? result.add("stood", "boolean", false).add("stands", "boolean", false)
+        : result.add("ticks", "bigint", false);
+  }
+
+  /** Called by Spark's generated code. */
+  public ArrayData call(ArrayData left, ArrayData entered, ArrayData stated, boolean applied, boolean complete) {
+    Set<UTF8String> keys = new LinkedHashSet<>();
+    addKeys(left, keys);
+    addKeys(entered, keys);
+    addKeys(stated, keys);
+    List<Object> result = new ArrayList<>(keys.size());
+    for (UTF8String key : keys) {
+      InternalRow before = of(left, key);
+      InternalRow now = of(entered, key);
+      boolean effective = applied && (lines == Lines.EVERY || !same(before, now));
+      boolean claimed = lines == Lines.CHANGED ? effective : lines != Lines.EVERY && !same(of(stated, key), now);
+      if (!effective && !claimed) {
+        continue;
+      }
+      Object[] line = effective ? difference(key, before, now) : onlyClaimed(key);
+      int behind = parts.length + 2;
+      if (lines == Lines.EVERY) {
+        line[behind] = before != null;
+        line[behind + 1] = now != null;
+      } else if (lines == Lines.TRUNCATED) {
+        line[behind] = (claimed || now != null ? rows(now) + 1 : 0) - (Long) line[1];
+      } else {
+        line[behind] = claimed || !complete ? 1L : 0L;
+      }
+      result.add(new GenericInternalRow(line));
+    }
+    return new GenericArrayData(result.toArray());
+  }
+
+  /** The line of a change without effect. */
+  private Object[] onlyClaimed(UTF8String key) {
+    Object[] line = new Object[parts.length + (lines == Lines.EVERY ? 4 : 3)];
+    line[0] = key;
+    line[1] = 0L;
+    return line;
+  }
+
+  /** The difference between two entries of a group; null is one that there is not. */
+  private Object[] difference(UTF8String key, InternalRow before, InternalRow now) {
+    Object[] line = onlyClaimed(key);
+    line[1] = rows(now) - rows(before);
+    for (int i = 0; i < parts.length; i++) {
+      line[i + 2] = parts[i].difference(value(before, i), value(now, i));
+    }
+    return line;
+  }
+
+  private Object value(InternalRow entry, int part) {
+    return entry == null ? null : values.value(entry, part + 2);
+  }
+
+  private static long rows(InternalRow entry) {
+    return entry == null ? 0 : entry.getLong(1);
+  }
+
+  private boolean same(InternalRow one, InternalRow other) {
+    if (one == null || other == null) {
+      return one == other;
+    }
+    boolean same = rows(one) == rows(other);
+    for (int i = 0; same && i < parts.length; i++) {
+      same = parts[i].same(value(one, i), value(other, i));
+    }
+    return same;
+  }
+
+  private void addKeys(ArrayData entries, Set<UTF8String> keys) {
+    for (int i = 0; i < entries.numElements(); i++) {
+      keys.add(entries.getStruct(i, entry.size()).getUTF8String(0));
+    }
+  }
+
+  private InternalRow of(ArrayData entries, UTF8String key) {
+    for (int i = 0; i < entries.numElements(); i++) {
+      InternalRow each = entries.getStruct(i, entry.size());
+      if (each.getUTF8String(0).equals(key)) {
+        return each;
+      }
+    }
+    return null;
+  }
+}
