@@ -326,3 +326,29 @@ def test_a_subscriber_that_is_ahead_of_the_replica_is_not_taken_back() -> None:
     watched.answer(news(row("a", 12), after=8, through=12))
 
     assert resumed.events == ["recovered", "~a@12"]
+
+
+def test_a_subscriber_that_is_ahead_of_the_replica_waits_and_gets_no_row_twice() -> None:
+    watched = Range()
+    ahead = watched.join(after=at(9))
+    watched.answer(RangeResult(at(9), at(5), True, False, [], [], True))
+    watched.join(after=at(3))
+    asked = watched.answer(RangeResult(at(3), at(10), True, False, [row("a", 7)], [], True))
+
+    assert (asked.after, asked.whole) == (at(3), True)
+    assert ahead.events == ["recovered"]
+    assert watched.subscription.position == at(10)
+
+
+def test_a_replica_that_is_behind_a_subscriber_is_asked_at_the_interval_alone() -> None:
+    watched = Range()
+    ahead = watched.join(after=at(9))
+    watch, _ = watched.due()
+    watched.hub.answered(watch, RangeResult(at(9), at(5), True, False, [], [], True))
+
+    assert watched.hub.take_due() == []
+    watched.clock.now += 3.0
+    watched.hub.advance()
+    watch, _ = watched.due()
+    watched.hub.unchanged(watch, Progress(at(9)))
+    assert ahead.events == ["delayed", "recovered"]

@@ -107,8 +107,12 @@ class Ranges(RuleBasedStateMachine):
         self.now += 0.2
         self.hub.advance()
         for watch in self.hub.take_due():
-            answer = self._answer(watch.query(), max(0, len(self.log) - lag), forgetful)
-            self.hub.unchanged(watch, Progress()) if answer is None else self.hub.answered(watch, answer)
+            through = max(0, len(self.log) - lag)
+            answer = self._answer(watch.query(), through, forgetful)
+            if answer is None:
+                self.hub.unchanged(watch, Progress(Position(1, through - 1)))
+            else:
+                self.hub.answered(watch, answer)
 
     def _join(self, client: Client) -> None:
         self.clients.append((client, self.hub.subscribe(client, STAFF, self.key, client.position, 0.1, sees_all=True)))

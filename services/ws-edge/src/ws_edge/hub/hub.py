@@ -223,11 +223,13 @@ class Hub:
         if watch.waiting and watch.position is not None:
             waiting, watch.waiting = watch.waiting, {}
             for subscription, is_asked in waiting.items():
-                if is_asked or watch.can_begin(subscription.after):
+                is_behind = watch.is_behind(subscription.after)
+                if not is_behind and (is_asked or watch.can_begin(subscription.after)):
                     self._begin(subscription, now)
                 elif subscription.status is WAITING:
-                    watch.waiting[subscription] = False
-        if watch.waiting and watch.position is not None:
+                    # A replica that is behind is asked again at the interval of the watch, not at once.
+                    watch.waiting[subscription] = is_behind
+        if watch.position is not None and not all(watch.waiting.values()):
             # What was asked for left out those who came meanwhile.
             self._ask_now(watch, now)
         elif watch.status is not WatchStatus.HELD:

@@ -64,7 +64,13 @@ class RangeWatch(Watch):
 
     @override
     def can_begin(self, after: Position | None) -> bool:
-        return self.position is not None and not self._reaches_back(after)
+        return self.position is not None and not self._reaches_back(after) and not self.is_behind(after)
+
+    @override
+    def is_behind(self, after: Position | None) -> bool:
+        if after is None or self.position is None:
+            return False
+        return after.epoch == self.position.epoch and after.offset > self.position.offset
 
     @override
     def begin(self, subscription: Subscription) -> bool:
@@ -96,12 +102,9 @@ class RangeWatch(Watch):
 
     @override
     def position_of(self, subscription: Subscription) -> Position | None:
-        after, position = subscription.after, self.position
         if not subscription.is_in_force:
-            return after
-        if subscription.pending or position is None or self._is_outdated:
-            return None
-        return max(after, position) if after is not None and after.epoch == position.epoch else position
+            return subscription.after
+        return None if subscription.pending or self._is_outdated else self.position
 
     @override
     def _wanted(self) -> tuple[Position | None, bool]:

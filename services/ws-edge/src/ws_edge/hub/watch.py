@@ -227,6 +227,10 @@ class Watch(ABC):
     def can_begin(self, after: Position | None) -> bool:
         """Whether a subscription that has everything up to `after` can begin with what is known."""
 
+    def is_behind(self, after: Position | None) -> bool:  # noqa: ARG002  a range needs it
+        """Whether a subscription with everything up to `after` has to wait until as much is known here."""
+        return False
+
     @abstractmethod
     def begin(self, subscription: Subscription) -> bool:
         """Begins a subscription with what is known; returns whether its position was accepted."""
