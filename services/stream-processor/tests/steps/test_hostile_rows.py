@@ -1,4 +1,4 @@
-"""No row ends the query of its shape: values at the borders of their types, and far beyond those of a key."""
+"""No row ends the query of its shape: values at the borders of their types, far beyond those of a key, and many."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,14 +8,16 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
-from statecast.orders.v1.order_pb2 import OrderChange
+from statecast.orders.v1.order_pb2 import Order, OrderChange, OrderItem
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.micro_batches import MicroBatches
+from testkit.stream_processor.model import read_fenced
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
+MANY = 20_000
 MIN_INT64, MAX_INT64 = -(2**63), 2**63 - 1
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 """Those of the years 1 and 9999, of which a Timestamp holds no others."""
@@ -87,3 +89,18 @@ def test_the_row_behind_hostile_ones_is_written(play: Callable[..., MicroBatches
 
     assert b"sound" in played.written[-1].key
     assert played.outcomes["set_aside"] > 0
+
+
+def test_a_row_in_thousands_of_groups_counts_in_each(play: Callable[..., MicroBatches]) -> None:
+    before, after = many_items(0), many_items(1)
+    played = play("aggregate", change(None, before, 1), change(before, after, 2))
+
+    sold = {key: OrderItem.FromString(each.payload) for key, each in read_fenced(played.written).items()}
+    assert {key: each.unit_price_cents for key, each in sold.items()} == {
+        "sound": 100,
+        **{f"item-{number}": 100 for number in range(1, MANY + 1)},
+    }
+
+
+def many_items(first: int) -> Order:
+    return order("large", items=[f"item-{number}" for number in range(first, first + MANY)])

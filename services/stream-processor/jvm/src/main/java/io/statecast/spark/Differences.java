@@ -2,8 +2,10 @@ package io.statecast.spark;
 
 import java.io.Serializable;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -61,16 +63,18 @@ public final class Differences implements Serializable {
 
   /** Called by Spark's generated code. */
   public ArrayData call(ArrayData left, ArrayData entered, ArrayData stated, boolean applied, boolean complete) {
-    Set<UTF8String> keys = new LinkedHashSet<>();
-    addKeys(left, keys);
-    addKeys(entered, keys);
-    addKeys(stated, keys);
+    Map<UTF8String, InternalRow> was = byKey(left);
+    Map<UTF8String, InternalRow> is = byKey(entered);
+    Map<UTF8String, InternalRow> claims = byKey(stated);
+    Set<UTF8String> keys = new LinkedHashSet<>(was.keySet());
+    keys.addAll(is.keySet());
+    keys.addAll(claims.keySet());
     List<Object> result = new ArrayList<>(keys.size());
     for (UTF8String key : keys) {
-      InternalRow before = of(left, key);
-      InternalRow now = of(entered, key);
+      InternalRow before = was.get(key);
+      InternalRow now = is.get(key);
       boolean effective = applied && (lines == Lines.EVERY || !same(before, now));
-      boolean claimed = lines == Lines.CHANGED ? effective : lines != Lines.EVERY && !same(of(stated, key), now);
+      boolean claimed = lines == Lines.CHANGED ? effective : lines != Lines.EVERY && !same(claims.get(key), now);
       if (!effective && !claimed) {
         continue;
       }
@@ -126,19 +130,12 @@ public final class Differences implements Serializable {
     return same;
   }
 
-  private void addKeys(ArrayData entries, Set<UTF8String> keys) {
-    for (int i = 0; i < entries.numElements(); i++) {
-      keys.add(entries.getStruct(i, entry.size()).getUTF8String(0));
-    }
-  }
-
-  private InternalRow of(ArrayData entries, UTF8String key) {
+  private Map<UTF8String, InternalRow> byKey(ArrayData entries) {
+    Map<UTF8String, InternalRow> byKey = new LinkedHashMap<>();
     for (int i = 0; i < entries.numElements(); i++) {
       InternalRow each = entries.getStruct(i, entry.size());
-      if (each.getUTF8String(0).equals(key)) {
-        return each;
-      }
+      byKey.put(each.getUTF8String(0), each);
     }
-    return null;
+    return byKey;
   }
 }
