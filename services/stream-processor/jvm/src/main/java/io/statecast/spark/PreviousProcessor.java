@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.Comparator;
+import java.util.HashSet;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
@@ -270,7 +271,7 @@ final class PreviousProcessor extends StatefulProcessor<UTF8String, InternalRow,
 
   /** Whether the row has all the entries after its last change. */
   private boolean has(Remembered last, ArrayData entries) {
-    return elements(last.entries()).containsAll(elements(entries));
+    return new HashSet<>(elements(last.entries())).containsAll(elements(entries));
   }
 
   private List<Object> elements(ArrayData entries) {
