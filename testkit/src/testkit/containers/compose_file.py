@@ -94,6 +94,7 @@ class Container(_Strict):
     healthcheck: HealthCheck | None = None
     sysctls: dict[str, str] = {}
     stop_grace_period: Seconds = 10
+    stop_signal: str | None = None
     restart: str = "no"
     read_only: bool = False
     tmpfs: tuple[str, ...] = ()

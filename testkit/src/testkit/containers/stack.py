@@ -121,6 +121,7 @@ class ContainerStack:
         yield from ("--restart", container.restart, *(["--read-only"] if container.read_only else []))
         values: Mapping[str, list[str]] = {
             "--user": [container.user] if container.user else [],
+            "--stop-signal": [container.stop_signal] if container.stop_signal else [],
             "--entrypoint": [container.entrypoint] if container.entrypoint else [],
             "--env": [f"{variable}={value}" for variable, value in container.environment.items()],
             "--volume": [self._volume(volume) for volume in container.volumes],
