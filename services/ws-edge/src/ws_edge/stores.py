@@ -114,9 +114,9 @@ def find(stores: Stores, name: str) -> Store:
 
 def _definition(message: type[Message]) -> Mapping[str, bytes]:
     """Returns the file that defines the message and all files that it imports, serialized, by their names."""
-    files, found = [message.DESCRIPTOR.file], dict[str, bytes]()
+    files, serialized = [message.DESCRIPTOR.file], dict[str, bytes]()
     for file in files:  # the loop appends the imports
-        if file.name not in found:
-            found[file.name] = file.serialized_pb
+        if file.name not in serialized:
+            serialized[file.name] = file.serialized_pb
             files += file.dependencies
-    return found
+    return serialized

@@ -106,8 +106,8 @@ final class TableJoinProcessor extends StatefulProcessor<UTF8String, InternalRow
       now[TOLD] = Math.max((Long) now[TOLD] + 1, timers.getCurrentProcessingTimeInMs());
     }
     remember(now, live != null, known != null);
-    InternalRow told = tells ? line(key, now, last(applied), outcomes) : counting(key, outcomes);
-    return CollectionConverters.asScala(List.of(told).iterator());
+    InternalRow output = tells ? line(key, now, last(applied), outcomes) : counting(key, outcomes);
+    return CollectionConverters.asScala(List.of(output).iterator());
   }
 
   /** The state of a key of which nothing is known: any place is higher. */
