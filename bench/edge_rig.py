@@ -30,7 +30,7 @@ EDGE = {
 
 
 class EdgeRig:
-    """What a measurement needs: an edge that has just been started, its clients, and a writer of changes."""
+    """The rig of a measurement: an edge that has just been started, its clients, and a writer of changes."""
 
     def __init__(self, cluster: QueryCluster, directory: Path, sockets: int, seconds: float) -> None:
         """`sockets` are the clients of a whole measurement, which listens for `seconds`."""

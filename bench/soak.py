@@ -1,7 +1,7 @@
-"""Shows that the memory of an edge and of the query service does not grow with what clients ask for: `make soak`.
+"""Shows that the memory of an edge and of the query service does not grow with clients' requests: `make soak`.
 
 The same customers come and go for SOAK_MINUTES (30): they watch keys and ranges of names that nobody has used before,
-fill channels, renew their access, read pages, and are refused. One instance is asked for what others own as well. After
+fill channels, renew their access, read pages, and are refused. One instance is asked for others' keys as well. After
 a sixth of the time, in which caches fill, the resident memory of each process is sampled every second.
 
 A process fails when the medians of 30 equal stretches rise by the Mann-Kendall test at the 1 % level, as in Garg, van

@@ -1,4 +1,4 @@
-"""The pipeline and the store of docs/examples/game go together; what its players see is tested at the edge."""
+"""The pipeline and the store of docs/examples/game go together; its players' view is tested at the edge."""
 
 from pathlib import Path
 

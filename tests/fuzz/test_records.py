@@ -1,4 +1,4 @@
-"""Whatever stands in a topic, a store applies or skips each record, and what it has applied can be read."""
+"""Whatever stands in a topic, a store applies or skips each record, and the applied ones can be read."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -50,7 +50,7 @@ records = st.builds(
 
 @pytest.fixture(scope="module")
 def service(loop: Loop, log: Log, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningQueryService]:
-    """A query service whose stores are of every kind, and empty."""
+    """A query service with empty stores of every kind."""
     with running_service(loop, tmp_path_factory.mktemp("data"), STORES) as service:
         yield service
 
@@ -75,7 +75,7 @@ def test_every_record_is_applied_or_skipped_and_harms_no_other(
 
 
 async def read(service: RunningQueryService, store: str, good: str, partition: int) -> query.GetStateResponse:
-    """Asks in every way for what there is; returns the row of the group that is good."""
+    """Reads the store in every way; returns the row of the group that is good."""
     for group in ("g", good):
         key = StateKey(group=group)
         for seconds in (-(2**63), 0, 2**63 - 1):

@@ -1,4 +1,4 @@
-"""What the gateway holds for a client that reads nothing is bounded, so that the edge behind it notices."""
+"""The gateway's buffer for a client that reads nothing is bounded, so that the edge behind it notices."""
 
 import fcntl
 import selectors
@@ -45,7 +45,7 @@ apikey: alice-demo-key
 
 
 class SendingUpstream:
-    """Opens one socket and hands it to `send`; `taken` is then what that returns."""
+    """Opens one socket and hands it to `send`; `taken` is then its result."""
 
     def __init__(self, port: int, send: Callable[[socket.socket], int]) -> None:
         self._send = send
@@ -110,7 +110,7 @@ def slow_client(
     directory: Path,
     send: Callable[[socket.socket], int],
 ) -> Iterator[tuple[SendingUpstream, socket.socket, str]]:
-    """A client whose kernel holds little, with a socket at an upstream behind the gateway; yields its admin, too."""
+    """A client with a small receive buffer, connected to an upstream behind the gateway; yields its admin, too."""
     ports = free_ports(4)
     upstream, spare, listen, admin = (f"127.0.0.1:{port}" for port in ports)
     resolve = {TARGET: (upstream, spare)}

@@ -16,7 +16,7 @@ TEXTS = {TOPICS: topics_text, STORES: stores_text}
 
 
 def domains_directory(settings: Settings) -> Path:
-    """What the processor follows: a directory for each domain, copies of those that ship and what else is put there."""
+    """The processor's directory: one inside for each domain, copies of those that ship and others put there."""
     return settings.directory / "domains"
 
 

@@ -1,4 +1,4 @@
-"""What runs: the stack's processes, after which others and when ready each is, and a gateway that obeys kong.yaml."""
+"""The stack's processes, after which others each starts and when it is ready, and a gateway that obeys kong.yaml."""
 
 import os
 import secrets
@@ -129,7 +129,7 @@ def process_specs(settings: Settings, secret: str, staff: Mapping[str, str]) -> 
 
 
 def _source(domain: str, source: Source, settings: Settings) -> list[ProcessSpec]:
-    """What publishes the changes of a domain; nothing of the stack's own where it has no simulator."""
+    """Returns publishers of a domain's changes; none of the stack's own where it has no simulator."""
     if domain not in settings.simulated:
         return []
     table = settings.model_dump(include={"seed", "customers", "items", "limit"})

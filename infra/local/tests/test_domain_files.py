@@ -1,4 +1,4 @@
-"""What the services read about the domains that run."""
+"""The services' files about the domains that run."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What runs, when it is ready, and the gateway with its demo users."""
+"""Processes, their readiness, and the gateway with its demo users."""
 
 import stat
 import subprocess

@@ -1,4 +1,4 @@
-"""What rules and panels name exists: a renamed metric would make an alert silent."""
+"""Metrics of rules and panels exist: a renamed one would make an alert silent."""
 
 import json
 import re
@@ -37,7 +37,7 @@ def rules() -> Iterator[dict[str, object]]:
 
 
 def expressions() -> Iterator[str]:
-    """What rules and panels ask Prometheus for."""
+    """Yields the queries of rules and panels."""
     yield from (str(rule["expr"]) for rule in rules())
     for panel in json.loads((HERE / "dashboard.json").read_text())["panels"]:
         yield from (target["expr"] for target in panel.get("targets", []))

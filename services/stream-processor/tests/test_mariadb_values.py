@@ -84,7 +84,7 @@ COUNTS = {"day": "19963", "clock": "45296500000"}
 
 @pytest.fixture(scope="module")
 def changes(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What the connector writes of the rows 1, which was there before it, to 5; then of row 2, changed and deleted."""
+    """The connector's records of the rows 1, which was there before it, to 5; then of row 2, changed and deleted."""
     create_topic(kafka, "values-readings", partitions=1)
     modes = {"decimal_handling_mode": "string", "value_converter": "org.apache.kafka.connect.json.JsonConverter"}
     modes["value_converter_schemas_enable"] = "true"

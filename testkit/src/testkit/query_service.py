@@ -75,7 +75,7 @@ class FakeRecord(Record):
 
 
 def store_definition(name: str = "s", /, **fields: object) -> StoreDefinition:
-    """Returns a store of a keyed topic, or of what the fields of the stores file say."""
+    """Returns a store of a keyed topic, with these fields of the stores file."""
     return StoreDefinition.model_validate(
         {"name": name, "topic": "topic", "message": "statecast.orders.v1.Order", **fields}
     )
@@ -160,7 +160,7 @@ class FakeReads(Reads):
 
     @property
     def as_local(self) -> LocalReads:
-        """These, for what asks the stores of its own instance."""
+        """These reads, as those of the instance's own stores."""
         return cast("LocalReads", self)
 
     @override

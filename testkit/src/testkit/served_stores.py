@@ -84,7 +84,7 @@ class ServedStores:
     def route(
         self, peer_of: Callable[[Member], RoutedPeer], hedging: Hedging, timeout_s: float, clock: Callable[[], float]
     ) -> ShardListing:
-        """Routes public reads to these peers; returns what lists the shards."""
+        """Routes public reads to these peers; returns the shard listing."""
         self.preference: Preference = preference_of(self.view, peer_of)
         dispatch = Dispatch(self.view, self.local, peer_of, self.preference, hedging, timeout_s, self.metrics, clock)
         routed = RoutedReads(self.view, self.local, dispatch, self.limits, self.in_flight.check_room)

@@ -1,4 +1,4 @@
-"""What serves the odds, without what makes them: two query instances, two edges, and a gateway that obeys kong.yaml."""
+"""The servers of the odds, without their source: two query instances, two edges, and a gateway that obeys kong.yaml."""
 
 import asyncio
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Tables that are added to what an import wrote before: their files, names, messages and topics."""
+"""Tables that are added to an earlier import: their files, names, messages and topics."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Writes what follows from domains: `python -m statecast_domains DIR... --topics FILE`, as `make reference` does."""
+"""Derives files from domains: `python -m statecast_domains DIR... --topics FILE`, as `make reference` does."""
 
 import sys
 from argparse import ArgumentParser

@@ -1,4 +1,4 @@
-"""The topics that every system has, whatever its domains are: what the edges keep, and what runners of jobs tell."""
+"""The topics that every system has, whatever its domains are: records of the edges, and messages of job runners."""
 
 from statecast_domains.derived import EDGE, JOBS, QUERY_SERVICE, Topic
 from statecast_domains.store_definition import StoreDefinition
@@ -10,7 +10,7 @@ PARTITIONS = 4
 
 
 def own_topics(prefix: str) -> list[Topic]:
-    """The topics, whose names begin with the prefix."""
+    """Returns the topics, named with the prefix."""
     ended = {"cleanup.policy": "compact,delete", "retention.ms": "172800000"}
     # Compaction would leave the last word on a row, and the first one decides who handles it.
     runs = Topic(prefix + RUNS, PARTITIONS, {"cleanup.policy": "delete", "retention.ms": "2592000000"}, about=TOLD)
@@ -27,7 +27,7 @@ def _of_edges(name: str, config: dict[str, str]) -> Topic:
 
 
 def edge_stores(prefix: str) -> list[StoreDefinition]:
-    """The stores that hold what the edges keep, which no client reads."""
+    """Returns the stores of the edges' records, which no client reads."""
     channels = {"message": "statecast.push.v1.ChannelRecord", "keeps": "members", "retain": "48h"}
     revocations = {"message": "statecast.push.v1.Revocation"}
     return [

@@ -226,7 +226,7 @@ def task_slots(spark: SparkSession) -> tuple[int, int]:
 
 
 def running_tasks(spark: SparkSession) -> Callable[[], dict[str, int]]:
-    """Returns what asks for the tasks that executors have started and not ended, by the run id of their query."""
+    """Returns a function that counts the tasks executors have started and not ended, by their query's run id."""
     jvm, status = _jvm(spark), cast(Any, spark.sparkContext._jsc).sc().statusStore()
     running = jvm.java.util.Collections.singletonList(jvm.org.apache.spark.JobExecutionStatus.RUNNING)
     # One text, where a call for each field of each job and stage would be hundreds.

@@ -79,7 +79,7 @@ def producer(kafka: str) -> Producer:
 
 @pytest.fixture
 def topic(create_topic: Callable[..., str], producer: Producer) -> str:
-    """A topic whose partitions have a record each, so that they have leaders."""
+    """A topic with a record on each partition, so that they have leaders."""
     topic = create_topic("keyed", partitions=2)
     for partition in (0, 1):
         producer.produce(topic, encoded(), partition=partition)

@@ -133,7 +133,7 @@ def test_a_batch_is_counted(watched: Callable[..., WatchedQuery], metrics: Metri
 
 
 def look(watched: Callable[..., WatchedQuery], *observed: dict[str, object]) -> list[MutableMapping[str, Any]]:
-    """Looks at a query after each of its batches, with what it has observed; returns what is logged."""
+    """Looks at a query after each of its batches, with its observed metrics; returns the log events."""
     query = FakeQuery([])
     watched_query = watched(query, FakeTasks(4))
     with capture_logs() as events:

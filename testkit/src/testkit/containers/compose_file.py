@@ -1,4 +1,4 @@
-"""Reads compose.yaml: what this project's file uses of the format, and nothing that would be left out silently."""
+"""Reads compose.yaml: the part of the format that this project's file uses; any other field is an error."""
 
 import re
 import shlex
@@ -67,13 +67,13 @@ class HealthCheck(_Strict):
 
 
 class Dependency(_Strict):
-    """What another container waits for."""
+    """A wait for another container."""
 
     condition: Literal["service_completed_successfully", "service_healthy"]
 
 
 class Network(_Strict):
-    """What a container is called on the stack's network beside its own name; several may share one."""
+    """The aliases of a container on the stack's network beside its own name; several may share one."""
 
     aliases: tuple[str, ...]
 
@@ -112,7 +112,7 @@ class ComposeFile(_Strict):
 
 
 def read_compose_file(file: Path, variables: Mapping[str, str]) -> ComposeFile:
-    """Reads the file with its variables filled in, without what starts by a profile alone.
+    """Reads the file with its variables filled in, without containers that have a profile.
 
     Raises ComposeFileError for a variable that is needed and not set, pydantic's ValidationError for a field that is
     not known here.

@@ -28,7 +28,7 @@ class ContainerStack:
     """After how many seconds each container was healthy or done."""
 
     def up(self) -> None:
-        """Starts every container as soon as what it depends on is ready; returns when all are.
+        """Starts every container as soon as its dependencies are ready; returns when all are.
 
         One without a health check is a job, which is ready when it has ended with status 0.
 
@@ -117,7 +117,7 @@ class ContainerStack:
         self.engine.run("run", "--detach", "--name", self.id_of(name), *arguments)
 
     def _flags(self, container: Container) -> Iterator[str]:
-        """What `run` is told about a container beside its name and its network."""
+        """Yields the flags of `run` for a container beside name and network."""
         yield from ("--restart", container.restart, *(["--read-only"] if container.read_only else []))
         values: Mapping[str, list[str]] = {
             "--user": [container.user] if container.user else [],

@@ -48,7 +48,7 @@ class FakeTail:
     seen: tuple[dict[str, int], dict[str, list[float]]] | Exception
 
     def look(self, names: Iterable[str]) -> tuple[dict[str, int], dict[str, list[float]]]:
-        """What was written since the last look."""
+        """Returns counts and lags, or raises."""
         if isinstance(self.seen, Exception):
             raise self.seen
         return self.seen

@@ -1,4 +1,4 @@
-"""For the edge's own tests: matches, their markets and what is said about each, before a real edge."""
+"""For the edge's own tests: matches, their markets and the events of each, before a real edge."""
 
 import json
 from collections.abc import AsyncIterator
@@ -84,7 +84,7 @@ class QueryReader:
         await self.socket.send(json.dumps(frame))
 
     async def next(self) -> dict[str, Any]:
-        """Receives a frame, and keeps what it says."""
+        """Receives a frame, and keeps its contents."""
         frame: dict[str, Any] = json.loads(await self.socket.recv())
         self.frames.append(frame)
         self.events.append(event_of(frame))
@@ -102,7 +102,7 @@ class QueryReader:
 
     @property
     def after(self) -> list[dict[str, Any]]:
-        """What a client would resume with."""
+        """The positions to resume from."""
         return [
             {"path": path.split("/") if path else [], "group": group, "through": position}
             for (path, group), position in self.through.items()
@@ -110,7 +110,7 @@ class QueryReader:
 
 
 def event_of(frame: dict[str, Any]) -> Event:
-    """What a frame says, in three words."""
+    """A frame's event, in three words."""
     path = "/".join(frame.get("query", {}).get("path", []))
     if "range_watched" in frame:
         watched = frame["range_watched"]

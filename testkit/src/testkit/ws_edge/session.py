@@ -1,4 +1,4 @@
-"""A session whose socket and whose hub are in the hands of a test."""
+"""A session with a socket and a hub in the hands of a test."""
 
 import asyncio
 import json
@@ -33,12 +33,12 @@ class Socket:
         self.open.set()
 
     async def send(self, event: dict[str, Any]) -> None:
-        """What the edge sends, once the client reads."""
+        """Sends an event, once the client reads."""
         await self.open.wait()
         self.sent.append(json.loads(event["text"]) if "text" in event else event)
 
     def asks(self, **document: Any) -> None:
-        """The client asks for the updates of order 12345, or for what the fields of `document` say instead."""
+        """The client asks for the updates of order 12345; fields of `document` replace the defaults."""
         document = {"type": "order_updates_request", "order_id": "12345"} | document
         self.received.put_nowait({"type": "websocket.receive", "text": json.dumps(document)})
 
@@ -53,7 +53,7 @@ def version(offset: int, owner: str = "customer-0001") -> KeyState:
 
 
 def session_context() -> SessionContext:
-    """Narrow limits, and a hub whose answers are given by hand."""
+    """Narrow limits, and a hub with answers given by hand."""
     clock = Clock()
     settings = Settings.model_construct(max_interval_ms=5000, max_subscriptions=2, max_replies=4, max_outbox_bytes=1000)
     tickets = Tickets(["throw-away"], clock, 60.0)
@@ -88,7 +88,7 @@ async def due(context: SessionContext, keys: int = 1) -> list[Watch]:
 
 
 async def begin_and_stop_reading(context: SessionContext) -> tuple[Socket, Session, asyncio.Task[int], Watch]:
-    """A session that watches a key, whose client has been sent its first version and reads nothing from then on."""
+    """A session that watches a key; its client has been sent the first version and reads nothing from then on."""
     socket, session, task = begin(context)
     socket.asks()
     (watch,) = await due(context)

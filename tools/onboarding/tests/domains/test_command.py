@@ -1,4 +1,4 @@
-"""`statecast plan` and `statecast apply`, which make a system what the files of its domains say."""
+"""`statecast plan` and `statecast apply`, which fit a system to the files of its domains."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +21,7 @@ SHIPPED = Path(__file__).parents[4] / "domains"
 
 @pytest.fixture
 def domain(tmp_path: Path) -> Path:
-    """A domain of one pipeline, whose topics nobody else has."""
+    """A domain of one pipeline, with topics of its own."""
     prefix, directory = f"p{uuid4().hex[:8]}.", tmp_path / "shop"
     directory.mkdir()
     (directory / "domain.yaml").write_text(

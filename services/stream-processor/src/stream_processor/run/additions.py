@@ -56,7 +56,7 @@ class PipelineDirectories:
         return any(file.is_relative_to(directory) for directory in self._directories)
 
     def changes(self) -> Changes | None:
-        """Returns what is not run as the directories are now, when anything in them has changed; else None."""
+        """Returns files not run as they are now, and those gone, when anything has changed; else None."""
         if (news := self._settled.news()) is None:
             return None
         contents, _ = news

@@ -273,7 +273,7 @@ def _fitted(pipelines: Sequence[Pipeline], topics: Topics, refused: RefusedFiles
 def _claimed(
     plans: Sequence[QueryPlan], topics: Topics, checkpoints: Checkpoints, refused: RefusedFiles
 ) -> Iterator[QueryPlan]:
-    """Yields the plans whose checkpoints may be used, each with its epoch. May raise KafkaException."""
+    """Yields the plans with usable checkpoints, each with its epoch. May raise KafkaException."""
     with ThreadPoolExecutor() as threads:
         claims = [threads.submit(claim, checkpoints, each, topics.highest_epoch) for each in plans]
     for each, claimed in zip(plans, claims, strict=True):

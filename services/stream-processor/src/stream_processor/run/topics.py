@@ -78,7 +78,7 @@ class Topics:
         return self.missing_of({"": access}).get("")
 
     def missing_of(self, accesses: Mapping[str, Mapping[str, Iterable[str]]]) -> dict[str, str]:
-        """Returns what `missing` does of each access, by the same names, where it is not None; by one request."""
+        """Returns the result of `missing` for each access, by name, where it is not None; by one request."""
         names = {topic for access in accesses.values() for topic in access}
         try:
             allowed = {name: self._allowed(future) for name, future in self._describe(names, True).items()}

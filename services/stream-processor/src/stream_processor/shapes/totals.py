@@ -1,7 +1,7 @@
 """Passes rows on, as a route does, each with the sums that its group has then.
 
-Records are written at least once, and those that come again after a crash are the same: Spark writes down what a
-micro-batch takes before it begins, and within a batch the log decides on the order (RunningTotals.java). Real-time mode
+Records are written at least once, and those that come again after a crash are the same: Spark records the input of a
+micro-batch before it begins, and within a batch the log decides on the order (RunningTotals.java). Real-time mode
 has no such batches, so it is refused for these (ADR 0032).
 """
 
@@ -85,7 +85,7 @@ class TotalsPipeline(SummingPipeline, PassingPipeline):
         return changes.withColumns({"payload": payload, WHEN_NEW: operation.isin(*INSERTS)})
 
     def _known(self, changes: DataFrame, functions: Functions) -> DataFrame:
-        """Returns the rows with what they add to their groups, and what they added before: an event is new."""
+        """Returns the rows with their current and previous contributions; an event has no previous ones."""
         if not self.events:
             summed = self._passed(contributions(changes, self, functions))
             return known_rows(entries(summed, self, functions, beside=[WHEN_NEW]), self, every_change=True)

@@ -32,7 +32,7 @@ def differences(known: DataFrame, pipeline: SummingPipeline, functions: Function
     next is not the row in the state, and the changes of a row come in their order. The rows of a table do, too: their
     changes are on one partition.
 
-    Where the table may be truncated, `ticks` is what a change states by itself, the rows of its after plus 1, minus the
+    Where the table may be truncated, the change alone states `ticks`: the rows of its after plus 1, minus the
     rows that come into the group (ADR 0028). So the group's sequence is the sum of the ticks that all changes state,
     minus the rows that it has in the end: each row that a truncation takes out of it raises it. It is the same whether
     a change came before the truncation or after it, when it has no effect any more.

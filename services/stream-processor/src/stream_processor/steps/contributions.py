@@ -125,7 +125,7 @@ def contributed(changes: DataFrame, row: str, name: str, pipeline: SummingPipeli
 
 
 def _units_in_scope(changes: DataFrame, row: str, pipeline: SummingPipeline) -> DataFrame:
-    """The scope of `_units` on the struct `row`. A row whose group is null is in no group."""
+    """The scope of `_units` on the struct `row`. A row with a null group is in no group."""
     whole, element, scoped = F.col("row"), pipeline.group.element, in_scope(changes, row)
     if element is None:
         scoped = scoped.withColumn(_KEY, key_text(whole, pipeline.group))
@@ -162,7 +162,7 @@ def _value(part: Part) -> str:
 
 
 def _amount(part: Part, of_type: DataType) -> str:
-    """Returns SQL for the part's value as a unit has it. What has too many digits was never counted."""
+    """Returns SQL for the part's value in a unit. A value with too many digits was never counted."""
     match part.function:
         case "sum":
             sum_type = _sum_type(of_type).simpleString()

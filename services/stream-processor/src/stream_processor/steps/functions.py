@@ -113,7 +113,7 @@ class Functions:
 def row_type(message: Descriptor, within: tuple[str, ...] = ()) -> T.StructType:
     """The struct of a message's fields in the order of their declaration.
 
-    Raises ContractError for what a row cannot hold: maps, and messages that contain themselves (`within`: the messages
+    Raises ContractError for types no row can hold: maps, and messages that contain themselves (`within`: the messages
     on the way down).
     """
     if message.full_name in within:
@@ -152,7 +152,7 @@ def within(value: Column, field: FieldDescriptor) -> Column:
 def fits(actual: T.DataType, declared: T.DataType) -> bool:
     """Whether all values of `actual` can be written where `declared` is declared; integers may become doubles.
 
-    A decimal takes integers and decimals whose digits it has, before the point and behind it.
+    A decimal takes integers and decimals with no more digits, before the point or behind it.
     """
     if isinstance(actual, T.NullType) or actual == declared:
         return True

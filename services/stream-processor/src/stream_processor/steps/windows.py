@@ -1,6 +1,6 @@
 """Splits the groups of an aggregate by a time of the row: the windows of a row, closed ones, and those that have ended.
 
-A window closes `lateness` after its end, by the commit time of each change alone: what comes then is set aside. It ends
+A window closes `lateness` after its end, by the commit time of each change alone: later changes are set aside. It ends
 `keep` after its end, by a clock of the whole source, and its record and its state go (ADR 0046).
 """
 

@@ -1,4 +1,4 @@
-"""The commands `statecast plan` and `statecast apply`: what domains say, compared with what runs, and made so."""
+"""The commands `statecast plan` and `statecast apply`: compare domains with a running system, and change it."""
 
 import asyncio
 import sys
@@ -102,7 +102,7 @@ def _apply(options: Namespace) -> int:
 
 
 class _System:
-    """What the domains say, and what the options say to compare it with. Raises ServiceError for wrong files."""
+    """The domains, and the targets that the options compare them with. Raises ServiceError for wrong files."""
 
     def __init__(self, options: Namespace) -> None:
         self._options = options
@@ -114,7 +114,7 @@ class _System:
 
     @property
     def summary(self) -> str:
-        """What is said when there is no difference."""
+        """The message when nothing differs."""
         counts = f"{len(self._derivation.topics)} topics, {len(self._derivation.stores)} stores"
         if self._cluster is None and not self._options.query and self._options.out is None:
             return f"the files are sound: {counts}; name --kafka, --query or --out to compare them"
@@ -149,7 +149,7 @@ class _System:
         return names
 
     def files(self, with_configmaps: bool) -> dict[str, str]:
-        """What is to be written, by name."""
+        """Returns the texts by file name."""
         more = {CONFIGMAPS: configmaps(self._domains, self._derived)} if with_configmaps else {}
         return self._derived | more
 

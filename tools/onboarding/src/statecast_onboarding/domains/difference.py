@@ -1,4 +1,4 @@
-"""What differs between what domains say and what runs, or was written before: a line each."""
+"""Finds the differences of domains from a running system or written files: a line each."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ GONE = "no file names it any more"
 
 @dataclass(frozen=True)
 class Difference:
-    """One line. What is `kept_back` is not applied unless it is asked for, and `never` not at all."""
+    """One line. With `kept_back` it is applied only when asked for, with `never` not at all."""
 
     sign: Literal["+", "~", "-"]
     text: str
@@ -26,7 +26,7 @@ class Difference:
 
 
 def of_topics(declared: Sequence[DerivedTopic], actual: Mapping[str, Topic]) -> Iterator[Difference]:
-    """Topics of Kafka that are missing, or are not what is declared."""
+    """Finds the topics of Kafka that are missing or not as declared."""
     for topic in declared:
         existing = actual.get(topic.name)
         if existing is None:

@@ -1,4 +1,4 @@
-"""The files that services read: made of domains, compared with what was written before, and written as a whole."""
+"""The files that services read: made of domains, compared with those written before, and written as a whole."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
