@@ -1,4 +1,4 @@
-"""What goes out together, what goes alone, and that no caller suffers from another."""
+"""Items go out together or alone, and no caller suffers from another."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""What the tests of the query service share: replicas on real RocksDB, and a view of them."""
+"""Fixtures of the query service's tests: replicas on real RocksDB, and a view of them."""
 
 import asyncio
 import time

@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 class _Queue(Generic[Item, Result]):
-    """What is in flight for one group, and what waits for its turn."""
+    """One group's calls in flight, and its items that still wait."""
 
     __slots__ = ("in_flight", "is_gathering", "timer", "waiting")
 
@@ -34,7 +34,7 @@ class Coalescer(Generic[Group, Item, Result]):
     Those of one group that are asked for in one turn of the event loop go out at its end; one that is alone in its turn
     goes by itself. While `max_in_flight` calls of a group are in flight, later items gather until one of these has
     ended, for `max_wait_s` at most, so that a call that hangs delays no others. A caller that is cancelled cancels
-    nobody else: a batch whose callers have all gone is left to end.
+    nobody else: a batch that all callers have left runs to its end.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Coalescer(Generic[Group, Item, Result]):
             queue.timer = loop.call_later(self._max_wait_s, self._send, group, queue, True)
 
     def _send(self, group: Group, queue: _Queue[Item, Result], is_due: bool = False) -> None:
-        """Sends what waits, as far as `max_in_flight` allows; all of it when it `is_due`."""
+        """Sends waiting items, as far as `max_in_flight` allows; all when it `is_due`."""
         if queue.timer is not None:
             queue.timer.cancel()
             queue.timer = None

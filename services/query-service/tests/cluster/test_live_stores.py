@@ -20,7 +20,7 @@ STORE = "orders-by-key"
 
 
 class Scene:
-    """A view that serves one store, and what stands in the file."""
+    """A view that serves one store, and the content of the file."""
 
     def __init__(self, view: View, metrics: Metrics) -> None:
         self.view, self.metrics = view, metrics
@@ -45,7 +45,7 @@ class Scene:
         self.announced = topics
 
     async def write(self, content: Sequence[StoreDefinition] | StoresFileError) -> list[str]:
-        """Changes the file, and returns what was logged as an error."""
+        """Changes the file, and returns the errors that were logged."""
         self._content.append(content)
         with capture_logs() as logs:
             await self.live.file.look()

@@ -1,4 +1,4 @@
-"""What a peer does not answer is answered by the next replica, and no caller suffers from another."""
+"""The next replica answers reads that a peer does not, and no caller suffers from another."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""What is passed on keeps to the time of its caller, to the memory, and to the size of a response."""
+"""Forwarded reads keep to the time of their caller, to the memory, and to the size of a response."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What lies at a peer is passed on, and answered as the peer answers it."""
+"""Reads of rows at a peer are passed on, and answered as the peer does."""
 
 import asyncio
 import time

@@ -23,7 +23,7 @@ def get(group: str, *, bounded: bool = False) -> query.GetStateRequest:
 
 
 async def outcome(lookup: MessageReads, request: query.GetStateRequest) -> object:
-    """What a caller sees, in a form that can be compared: without how long ago the replica was current."""
+    """Returns an answer or error in a comparable form: without how long ago the replica was current."""
     try:
         answer = await lookup.get(request, time.monotonic() + 10)
     except AbsentError as absent:

@@ -1,4 +1,4 @@
-"""What callers learn about rows that a store retains for a limited time."""
+"""Answers about rows that a store retains for a limited time."""
 
 import time
 
@@ -32,7 +32,7 @@ def lookup(serving_view: View, wall: ManualClock) -> MessageReads:
 
 
 async def poll(lookup: MessageReads, offset: int) -> query.BatchGetStatesResponse:
-    """Asks for what is newer than the record at an offset."""
+    """Asks for changes after the record at an offset."""
     request = query.BatchGetStatesRequest(store=STORE)
     request.keys.add(key=KEY, after=state_pb2.Position(epoch=77, offset=offset))
     return await lookup.batch(request, time.monotonic() + 10)

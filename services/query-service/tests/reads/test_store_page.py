@@ -90,7 +90,7 @@ async def test_the_failure_of_one_partition_is_that_of_the_page(view: View) -> N
 
 
 class Job:
-    """A scan of what query-1 owns, on real stores."""
+    """A scan of query-1's own rows on real stores."""
 
     def __init__(self, view: View, clock: ManualClock) -> None:
         self.view = view

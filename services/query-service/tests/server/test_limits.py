@@ -1,4 +1,4 @@
-"""What one call may take: time, memory, and the size of a batch's response."""
+"""Limits of one call: time, memory, and the size of a batch's response."""
 
 import asyncio
 import gc

@@ -33,7 +33,7 @@ class Front:
 
 
 class Served:
-    """Calls whose answer is a future."""
+    """Calls answered by a future."""
 
     def __init__(self, metrics: Metrics) -> None:
         self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()

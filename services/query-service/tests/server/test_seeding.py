@@ -56,7 +56,7 @@ class Giver:
 
 @dataclass
 class Scene:
-    """A giver that serves all partitions of a store, and a taker whose directory is empty."""
+    """A giver that serves all partitions of a store, and a taker with an empty directory."""
 
     giver: Giver
     members: list[Member]

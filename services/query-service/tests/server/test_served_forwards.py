@@ -1,4 +1,4 @@
-"""What is passed on to a peer, as clients see it through each of the servers."""
+"""Reads passed on to a peer, as clients see them through each of the servers."""
 
 import asyncio
 import time
@@ -22,7 +22,7 @@ TIMEOUT_S = scaled(20)
 
 
 class Instance:
-    """The servers of an instance whose peer holds the same rows."""
+    """The servers of an instance; its peer holds the same rows."""
 
     def __init__(self, grpc_server: str, pair: ServedPair) -> None:
         port, shard_port = free_ports(2)

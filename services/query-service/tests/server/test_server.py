@@ -164,7 +164,7 @@ async def test_a_request_that_is_no_message_is_refused_and_not_logged_as_a_defec
 
 
 async def test_a_client_may_list_addresses_when_it_names_the_service(instance: Instance) -> None:
-    """The native server takes no :authority of two ports, which is what such a client sends else."""
+    """The native server takes no :authority of two ports, which such a client sends otherwise."""
     instance.gate.opened.set()
     addresses = f"ipv4:{instance.address},127.0.0.1:1"
 

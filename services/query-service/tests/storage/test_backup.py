@@ -1,4 +1,4 @@
-"""A backup fills an empty data directory, or is refused with what does not fit."""
+"""A backup fills an empty data directory, or is refused with the mismatch."""
 
 import json
 from collections.abc import Callable

@@ -43,7 +43,7 @@ CUSTOMER = "customer-0001"
 
 
 def now() -> datetime:
-    """The time as the test runs: what is collected long before would be past by then."""
+    """The time as the test runs: one taken at collection would be past by then."""
     return datetime.now(UTC)
 
 
@@ -95,12 +95,12 @@ def put_holder(edge: RunningEdge, client: str, shares: int) -> None:
 
 
 def put_city(edge: RunningEdge, city: str, cents: int) -> None:
-    """What three invoices of a city sum up to."""
+    """The sum of three invoices of a city."""
     edge.query.put(StoreKey("sales-by-city", city), CitySales(city=city, invoices=3, amount_cents=cents))
 
 
 def put_sales(edge: RunningEdge, cents: int) -> None:
-    """What store-01 has sold in this hour."""
+    """The sales of store-01 in this hour."""
     start = this_hour()
     end = start + timedelta(hours=1)
     row = HourlySales(store_id="store-01", invoices=2, amount_cents=cents)

@@ -1,4 +1,4 @@
-"""One timed read per key, and each subscriber gets what is newer at its own interval."""
+"""One timed read per key, and each subscriber gets news at its own interval."""
 
 import pytest
 

@@ -40,7 +40,7 @@ class Reader:
 
 
 class Replicas(RuleBasedStateMachine):
-    """Replicas answer with what they have applied, in any order; the topic may be created anew."""
+    """Replicas answer with their applied state, in any order; the topic may be created anew."""
 
     @initialize()
     def begin(self) -> None:
@@ -92,7 +92,7 @@ class Replicas(RuleBasedStateMachine):
             self.hub.answered(watch, KeyState(KEY, position, row=held, deleted=held is None))
 
     def _take_watch(self) -> Watch | None:
-        """Takes a watch whose answer may arrive; a watch in a long poll stays there until it is released."""
+        """Takes a watch that may be answered; one in a long poll stays there until it is released."""
         if self.under_way:
             return self.under_way.pop()
         for watch in [watch for watch in self.held if watch.status is not WatchStatus.HELD or watch.interval]:

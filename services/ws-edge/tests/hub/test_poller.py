@@ -36,7 +36,7 @@ async def client(service: FakeQueryService) -> AsyncIterator[QueryClient]:
 
 @pytest.fixture
 async def hub(client: QueryClient) -> AsyncIterator[Hub]:
-    """A hub whose poller runs."""
+    """A hub with a live poller."""
     woken = asyncio.Event()
     hub = Hub(time.monotonic, 0.005, 60.0, woken.set)
     poller = Poller(hub, client, SHIPPED_STORES, Metrics(), time.monotonic, woken, BATCH_KEYS, 30.0, 1e6)
@@ -151,7 +151,7 @@ def row(number: int) -> Order:
 
 
 class Live:
-    """A hub whose poller runs before a scripted service that holds long polls for half a minute."""
+    """A hub with a poller before a scripted service that holds long polls for half a minute."""
 
     def __init__(self, service: FakeQueryService) -> None:
         woken = asyncio.Event()
@@ -272,7 +272,7 @@ async def test_a_key_that_nobody_watches_any_more_leaves_its_lane(live: Live, se
 async def test_keys_that_come_and_go_leave_their_lane_although_no_poll_ends_by_itself(
     live: Live, service: FakeQueryService
 ) -> None:
-    """As the revocations of consumers do, whose sockets come and go: each that joins begins the poll anew."""
+    """As revocations of consumers with short-lived sockets do: each that joins begins the poll anew."""
     live.watch(0)
     for number in range(1, LANE_KEYS):
         subscription = live.hub.subscribe(Recorder(), STAFF, key(number), None, 0.0)

@@ -1,4 +1,4 @@
-"""What each answer changes in a range, which subscribers get it, and from where they may resume."""
+"""Each answer's changes to a range, the subscribers that get them, and where these may resume."""
 
 import pytest
 

@@ -20,7 +20,7 @@ def row(offset: int, owner: str = "customer-0001") -> KeyState:
 
 
 class Phones:
-    """A hub whose every read is answered at once, unless nobody answers."""
+    """A hub with every read answered at once, unless nobody answers."""
 
     def __init__(self) -> None:
         self.clock = Clock()

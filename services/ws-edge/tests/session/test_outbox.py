@@ -1,4 +1,4 @@
-"""The outbox holds the newest state of each key, says what it skipped, and never grows beyond its keys."""
+"""The outbox holds the newest state of each key, counts skipped ones, and never grows beyond its keys."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Queries in steps over a real socket: what is watched follows the rows, and no row is told without its parents."""
+"""Queries in steps over a real socket: watches follow the rows, and no row is told without its parents."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Sockets through real uvicorn with a real client: which are opened, what they deliver, and how they end."""
+"""Sockets through real uvicorn with a real client: which are opened, their deliveries, and how they end."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Queries are encoded once and joined; results say what is newer, absent or failed."""
+"""Queries are encoded once and joined; results name newer, absent and failed keys."""
 
 import pytest
 

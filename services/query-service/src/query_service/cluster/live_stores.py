@@ -1,4 +1,4 @@
-"""Follows the stores file while the instance runs: takes what can be taken live, and says what cannot."""
+"""Follows the stores file: takes changes while running, and reports those that need a restart."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ _log = structlog.get_logger()
 
 @dataclass(eq=False)
 class LiveStores:
-    """Takes what the file holds, whose `file.run` is one task that looks at it every `interval_s` seconds.
+    """Takes the stores of the file; `file.run` is one task that looks at it every `interval_s` seconds.
 
-    A store that is new is taken, and one that is gone is no longer served; its files stay on disk. What another
-    definition of a store that is served would change is refused until a restart, and the store stays as it is. `read`
-    is that of FollowedFile. `set_stores` takes all stores that are served from now on, and `announce` the topics of
-    those that do not have the names of their topics, as Member does.
+    A store that is new is taken, and one that is gone is no longer served; its files stay on disk. Changes to a
+    served store that need a restart are refused until then, and the store stays as it is. `read` is that of
+    FollowedFile. `set_stores` takes all stores that are served from now on, and `announce` the topics of those that do
+    not have the names of their topics, as Member does.
     """
 
     view: View
@@ -72,7 +72,7 @@ class LiveStores:
 
 
 def _merged(served: StoreDefinition, wanted: StoreDefinition) -> tuple[StoreDefinition, list[str]]:
-    """Returns the store that is served, with what can be taken live, and the names of what cannot."""
+    """Returns the served store with the live changes, and the names of fields that need a restart."""
     changed = [name for name in StoreDefinition.model_fields if getattr(served, name) != getattr(wanted, name)]
     live = {name: getattr(wanted, name) for name in changed if name in _LIVE}
     return served.model_copy(update=live) if live else served, [name for name in changed if name not in _LIVE]

@@ -255,7 +255,7 @@ async def look(
     wait_s: float,
     left_s: Callable[[], float],
 ) -> Pieces:
-    """Returns what `look_up` has of all parts; it takes a part, and for how many seconds to wait for news there.
+    """Returns the pieces of all parts; `look_up` takes a part, and for how many seconds to wait for news there.
 
     With `wait_s`, all parts are looked at once first. Only when none has news are they asked to wait, while there is
     time left; the first with news ends the waiting of the others, which lose nothing: the caller asks them again.

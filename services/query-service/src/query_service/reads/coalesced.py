@@ -59,7 +59,7 @@ class CoalescedGets:
         check_room: Callable[[int], None],
         max_keys: int,
     ) -> None:
-        """`together` asks a route for many keys at once; what it does not answer is asked for `alone`.
+        """`together` asks a route for many keys at once; keys that it does not answer go `alone`.
 
         `check_room` raises OverloadedError when there is no memory for responses of so many bytes.
         """
@@ -73,7 +73,7 @@ class CoalescedGets:
     def get(
         self, route: Route, place: StorePartition, request: api.GetStateRequest, deadline: float, left_s: float
     ) -> "asyncio.Future[bytes]":
-        """Passes a get on; `left_s` is how long a peer may take. The future has what Reads.get returns."""
+        """Passes a get on; `left_s` is how long a peer may take. The future has Reads.get's result."""
         group = request.store, route, math.frexp(left_s)[1]
         queue = self._queues.get(group)
         if queue is None:
@@ -162,7 +162,7 @@ def _settle(response: "asyncio.Future[bytes]", task: "asyncio.Task[bytes]") -> N
 
 
 def _responses(store: str, gets: Sequence[Get], answer: api.BatchGetStatesResponse) -> Sequence[_Response]:
-    """Returns what each get would have had alone; None for those that have failed."""
+    """Returns the response of each get as if it were alone; None for failed ones."""
     responses: list[_Response] = [None] * len(gets)
     known: list[tuple[query_pb2.Freshness, bytes]] = [(_NOTHING, b"")] * len(gets)
     for freshness in answer.freshness:

@@ -36,7 +36,7 @@ Call = Callable[[Reads, float], Awaitable[Result]]
 class _Asking(Generic[Result]):
     """A call to one replica after the other until one answers; the failures of those that did not.
 
-    `kind` names the calls whose times are comparable, `wait_s` is how long the call itself may wait, and `spare` how
+    `kind` names calls with comparable times, `wait_s` is how long the call itself may wait, and `spare` how
     many are asked after those of this round.
     """
 

@@ -37,7 +37,7 @@ class SlowestResults:
 class Hedging:
     """Hedges a call that takes longer than 95 of 100 of its kind, but not before `after_s`, and never when that is 0.
 
-    The delay follows what peers take, so that a cluster that is slow altogether is not asked twice; and of all calls
+    The delay follows peers' times, so that a cluster that is slow altogether is not asked twice; and of all calls
     only `share` are hedged, beyond a burst of ten, so that an overload is not doubled. Both bounds are for peers that
     are slow. One that has not answered any call since this one began is taken for dead: all its calls go to the next
     replica at once, and the peer is asked last until it answers a probe.
@@ -60,7 +60,7 @@ class Hedging:
 
         `attempt` is called once or twice, and asks `peer` first and then the next replica; the loser is cancelled. An
         attempt that returns None has failed, and the other is waited for; None when there is no other left. An attempt
-        that raises ends the race. `kind` names the calls whose times are comparable, and `wait_s` is how long the
+        that raises ends the race. `kind` names calls with comparable times, and `wait_s` is how long the
         query itself may wait.
         """
         if not self._enabled:
@@ -83,7 +83,7 @@ class _Race(Generic[Result]):
     """One call. Its first attempt runs in the caller's task, and only one that is overdue costs a second task.
 
     When the second attempt ends the race, it cancels the first as asyncio.timeout does: by cancelling the caller's
-    task, whose cancellation ends here.
+    task; this cancellation ends here.
     """
 
     __slots__ = (

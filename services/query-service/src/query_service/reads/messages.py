@@ -32,7 +32,7 @@ def freshness_of(message: query_pb2.Freshness) -> Freshness:
 
 
 def absence_of(value: bytes | None, freshness: Freshness, purged_offset: int | None = None) -> query_pb2.Absence:
-    """Returns what a remembered deletion tells, or, for None, that nothing is known as of the last applied record.
+    """Returns the absence of a remembered deletion; for None, that of a key unknown as of the last applied record.
 
     `purged_offset` is that of the store, read after the value: deletions up to it may have been forgotten.
     """

@@ -1,4 +1,4 @@
-"""Reads the ranges of a batch in one partition: what changed since the caller looked, or all of it."""
+"""Reads the ranges of a batch in one partition: the changes since the caller looked, or everything."""
 
 from collections.abc import Sequence
 from itertools import chain

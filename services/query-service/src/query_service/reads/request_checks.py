@@ -1,4 +1,4 @@
-"""Checks requests first of all: an InvalidRequestError names a field that is wrong and says what to do."""
+"""Checks requests first of all: an InvalidRequestError names a field that is wrong, and the remedy."""
 
 from typing import NamedTuple
 

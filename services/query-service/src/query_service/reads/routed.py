@@ -1,4 +1,4 @@
-"""Reads that lie anywhere: what lies here is answered at once, and the rest by whichever replica answers."""
+"""Reads of all partitions: local ones are answered at once, the others by whichever replica answers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -64,7 +64,7 @@ class RoutedReads(Reads):
     def _passed_on(
         self, shard: StorePartition, request: api.GetStateRequest, key: bytes, deadline: float
     ) -> bytes | Awaitable[bytes]:
-        """Answers a get that another instance is asked for first; what waits or looks back goes alone."""
+        """Answers a get that another instance is asked for first; gets that wait or look back go alone."""
         if request.HasField("as_of"):
             check_history(self.view.store(request.store))
             return self._get_alone(request, deadline)
@@ -130,7 +130,7 @@ class RoutedReads(Reads):
         return holders
 
     async def _batch_later(self, request: api.BatchGetStatesRequest, deadline: float) -> bytes:
-        """Splits in a thread what is large; waits for news."""
+        """Splits large batches in a thread; waits for news."""
         pieces, wait_s = Pieces(), batch.wait_s_of(request)
         parts = await batch.unblocking(len(request.keys), lambda: batch.split(request, self.view, pieces))
         if not wait_s or pieces.news:

@@ -102,7 +102,7 @@ async def store_page(
     limits: Limits,
     read: Callable[[api.ScanStatesRequest, int], Awaitable[Page]],
 ) -> Page:
-    """Returns a page that `read` reads from each partition; raises what `read` raises first: it is whole, or fails."""
+    """Returns a page that `read` reads from each partition; raises its first error: the page is whole, or fails."""
     cursor = decode_scan(request, request.page_token)
     partitions = partitions_of(view, request, cursor)
     size = limits.rows(request.page_size)
@@ -147,7 +147,7 @@ def merge(
 ) -> tuple[list[Row], bytes | None]:
     """Returns at most `size` rows and `max_bytes`, and the key to go on after; None after the last row.
 
-    A partition whose page has a next one may hold any key after it, so the least such end is also that of the merge.
+    A partition with a next page may hold any key after this one, so the least such end is also that of the merge.
     """
     cursors = [decode_scan(request, page.next_page_token) for page in pages]
     ends = [cursor.last_key for cursor in cursors if cursor is not None]

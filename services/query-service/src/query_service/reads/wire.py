@@ -1,7 +1,7 @@
 """Writes responses of reads as bytes, without building messages: a stored payload is passed through.
 
 Protobuf's wire format, as much of it as is needed: a message is its fields one after the other, each a tag (the field's
-number times 8, plus 0 for a number or 2 for what has a length) and its value; a number is a varint, seven bits a byte
+number times 8, plus 0 for a number or 2 before a length) and its value; a number is a varint, seven bits a byte
 with the lowest first, negative ones as 64 bits in two's complement; a text, bytes or nested message is its length as a
 varint, and then itself. Fields that are 0 or empty are left out. The fields stand in the order of their numbers, so
 that the bytes are those which the generated classes serialize; the tests compare the two.
@@ -49,7 +49,7 @@ def sized(tag: bytes, body: bytes) -> bytes:
 
 
 def state_bytes(key: bytes, epoch: bytes, header: tuple[int, ...], value: bytes) -> bytes:
-    """Returns the `State` of a stored value with this header; `epoch` is what `epoch_bytes` returns.
+    """Returns the `State` of a stored value with this header; `epoch` comes from `epoch_bytes`.
 
     The hottest code of the service: it calls little.
     """

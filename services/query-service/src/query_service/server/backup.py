@@ -22,7 +22,7 @@ _BUSY_PAUSE_S = 0.3
 async def back_up(address: str, tls: Tls | None, directory: Path, wall_ms: Callable[[], int]) -> list[Manifest]:
     """Fills a directory, one partition after the other; each replaces its former backup when it is complete.
 
-    Stores in memory are left out. Raises BackupError; what was complete by then stays.
+    Stores in memory are left out. Raises BackupError; partitions complete by then stay.
     """
     async with shard_stub(address, tls) as stub:
         try:

@@ -60,7 +60,7 @@ async def shard_stub(address: str, tls: Tls | None) -> AsyncIterator["shard_grpc
 
 @dataclass(eq=False)
 class CheckpointReader:
-    """Reads checkpoints of one instance. All methods raise SeedError, whose text names the instance."""
+    """Reads checkpoints of one instance. All methods raise SeedError, which names the instance."""
 
     stub: "shard_grpc.ShardServiceAsyncStub"
     peer: str

@@ -28,7 +28,7 @@ class _Crash(logging.Handler):
     """Whether the main loop of a `grpc.aio` server has failed.
 
     The server logs the error itself. All else that tells of it waits until the last call has ended, and the connection
-    whose call it was may stay open for ever.
+    of that call may stay open for ever.
     """
 
     seen = False
@@ -65,9 +65,9 @@ def handler_of(method: Method) -> Handler:
 
 
 class GrpcioServer(GrpcServer):
-    """Serves what was added to it before `start`.
+    """Serves all that was added to it before `start`.
 
-    A call whose path is not UTF-8 ends it: the main loop of `grpc.aio` lets the error through.
+    A path that is not UTF-8 ends it: the main loop of `grpc.aio` lets the error through.
 
     A stop may cut the last large response of a connection, which is then UNAVAILABLE: gRPC's core closes the connection
     as soon as it has handed the response to the system, and when window updates of the client still wait there unread,

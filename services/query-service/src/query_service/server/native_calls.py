@@ -58,7 +58,7 @@ class NativeCalls:
         self._stopping = False
 
     def take(self, events: Sequence[Event]) -> None:
-        """Takes new calls on, and gives up those whose client has gone, or whose deadline has passed."""
+        """Takes new calls on, and gives up those that lost their client or passed their deadline."""
         self._events.extend(events)
         if not self._goes_on:
             self._go_on()

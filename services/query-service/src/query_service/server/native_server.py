@@ -1,7 +1,7 @@
 """The gRPC server of pygrpc-native: HTTP/2 runs in threads of its own, outside Python, which gets calls as bytes.
 
-What it cannot do itself is done by a grpcio server beside it. It forwards to that one, over a Unix socket, what it has
-no method for: health checks, reflection, and calls of methods that nobody knows.
+A grpcio server beside it does the rest. It forwards to that one, over a Unix socket, all calls that it has no method
+for: health checks, reflection, and calls of methods that nobody knows.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _SPARE_STREAMS = 1024  # calls of one connection beyond the limit of calls: they
 
 
 class NativeServer(GrpcServer):
-    """Serves methods without TLS, and has another server for what is no method of them."""
+    """Serves methods without TLS, and has another server for all other calls."""
 
     kind = "native"
 

@@ -26,9 +26,9 @@ _log = structlog.get_logger()
 
 @dataclass(eq=False)
 class Seeding:
-    """Takes at most `max_seeds` partitions at a time. `held` says what a peer holds, nothing when that is not known.
+    """Takes at most `max_seeds` partitions at a time. `held` returns a peer's partitions, none when not known.
 
-    What a peer gives is what a replica there has on disk: rows, markers and versions with the offset to go on from.
+    A peer gives its replica's state on disk: rows, markers and versions with the offset to go on from.
     It is opened as any directory is, so it serves once it has caught up, and by the same rules.
     """
 
@@ -103,7 +103,7 @@ class Seeding:
 
 
 async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Awaits work in a thread, and its end before a cancellation goes on: what it works on is removed then."""
+    """Awaits work in a thread, and its end before a cancellation goes on: its files are removed then."""
     task = asyncio.create_task(work)
     try:
         await asyncio.shield(task)

@@ -18,12 +18,12 @@ _log = structlog.get_logger()
 
 
 def public_tls(settings: Settings) -> Tls | None:
-    """Returns what the public port needs; None without TLS. Raises SettingsError."""
+    """Returns the TLS of the public port; None without it. Raises SettingsError."""
     return server_tls(settings, "tls_certificate", "tls_key", "tls_client_ca")
 
 
 def shard_tls(settings: Settings) -> Tls | None:
-    """Returns what the internal port and the connections to peers need; None without TLS. Raises SettingsError."""
+    """Returns the TLS of the internal port and the connections to peers; None without it. Raises SettingsError."""
     return mutual_tls(settings, "shard_tls_certificate", "shard_tls_key", "shard_tls_ca")
 
 
@@ -82,7 +82,7 @@ class Servers:
             await server.stop(grace_s)
 
     def _serving(self, server: GrpcioServer, methods: Sequence[Method], certificate: str) -> GrpcServer:
-        """Returns what serves the methods: `server`, or the native one with `server` beside it."""
+        """Returns the methods' server: `server`, or the native one with `server` beside it."""
         settings = self._settings
         server.add_health(self._health)
         has_tls = getattr(settings, certificate) is not None

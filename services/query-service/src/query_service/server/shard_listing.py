@@ -42,7 +42,7 @@ class ShardListing:
     async def shards(self, store: str, known_version: bytes = b"") -> api.ListShardsResponse:
         """Returns one store, or all for an empty name; the version alone to a caller that knows it.
 
-        In the list of all, a store whose topic the broker has not described yet stands apart. Raises UnknownStoreError;
+        In the list of all, a store stands apart until the broker has described its topic. Raises UnknownStoreError;
         NotServedError without the store's topic, and outside of the group, where the map would be empty.
         """
         self.view.check_joined()

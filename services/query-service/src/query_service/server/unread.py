@@ -13,11 +13,11 @@ _MAX_UNCOUNTED = 1 << 20
 
 
 class UnreadResponses:
-    """Counts into InFlight what the native server holds of responses, until their clients read them or go away.
+    """Counts into InFlight the responses that the native server holds until their clients read them or go away.
 
     The library tells of no single response when it has gone. It tells how many calls are open, exactly, and how many
-    bytes of responses have gone; a few never go, those whose client left at the moment of the response. So what is
-    missing is held only as far as so many calls can hold it, and is lost once no call is left that could.
+    bytes of responses have gone; a few never go, as their client left at the moment of the response. So missing
+    bytes are held only as far as so many calls can hold them, and are lost once no call is left that could.
     """
 
     def __init__(self, front: NativeGrpcFront, in_flight: InFlight, in_work: Callable[[], int]) -> None:

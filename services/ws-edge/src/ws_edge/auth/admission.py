@@ -17,7 +17,7 @@ INITIAL_SHARE = 0.1
 
 @dataclass
 class Pace:
-    """A token bucket of one second's tokens whose rate rises evenly to the full one. Times are monotonic seconds.
+    """A token bucket of one second's tokens; its rate rises evenly to the full one. Times are monotonic seconds.
 
     When everybody reconnects to an edge that has just started, each new socket brings first reads. They are batched and
     shared, but ten thousand at once would be one big wave for the query service: the pace spreads them.

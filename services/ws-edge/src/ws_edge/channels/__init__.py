@@ -1,4 +1,4 @@
-"""What all edges share, kept in Kafka topics: channels and revocations, and the stores in which they are read back.
+"""State shared by all edges in Kafka topics: channels and revocations, and the stores in which they are read back.
 
 Clients cannot name these stores: LiveStores leaves them out.
 """

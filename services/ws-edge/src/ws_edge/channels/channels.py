@@ -66,7 +66,7 @@ class Channels:
     async def add(self, channel_id: str, consumer: Consumer, wanted: Mapping[Subject, int | None]) -> Channel:
         """Adds subscriptions, or changes the intervals of existing ones: all of them, or none.
 
-        A query replaces the one of its name. Raises what `open` does, what the stores and the consumer's rights forbid,
+        A query replaces the one of its name. Raises the errors of `open`, of stores and of rights that forbid it,
         and TooManySubscriptionsError.
         """
         for subject in wanted:

@@ -1,4 +1,4 @@
-"""Which answers may be kept: what everyone may read for a time, a caller's own by the caller, all others by nobody."""
+"""Decides which answers may be kept: public ones for a time, a caller's own by the caller, all others by nobody."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class PublicCaching:
 
 
 def key_etag(state: KeyState) -> str:
-    """The ETag of what a key holds: its position."""
+    """The ETag of a key's state: its position."""
     return f'"{_text(state.position)}"'
 
 

@@ -1,7 +1,7 @@
-"""Turns the subscriptions of all sockets into one read per key, and each result into what each subscriber lacks.
+"""Turns the subscriptions of all sockets into one read per key, and each result into the news of each subscriber.
 
-The hub does no input or output and never waits: the poller asks it what is due and hands it the results, and it hands
-subscribers what is new to them. Times are seconds of one monotonic clock.
+The hub does no input or output and never waits: the poller asks it for due reads and hands it the results, and it
+hands subscribers their news. Times are seconds of one monotonic clock.
 """
 
 from collections.abc import Callable
@@ -54,7 +54,7 @@ class TimingWheel(Generic[T]):
         return self._slot_of[item] * self.tick
 
     def take(self, now: float) -> list[tuple[int, T]]:
-        """Takes out all items whose slot has started, with their slots, in the order in which they are due."""
+        """Takes out all items of started slots, with their slots, in the order in which they are due."""
         last = int(now / self.tick + 1e-6)
         first, self._next = self._next, last + 1
         # After a long pause there may be far more empty slots than filled ones.
@@ -107,9 +107,9 @@ class Hub:
         repeat: bool = False,
         place: Place | None = None,
     ) -> Subscription:
-        """Starts a subscription, which begins within the call when what is known is fresh enough, else later.
+        """Starts a subscription, which begins within the call when the state is fresh enough, else later.
 
-        `repeat` is for keys whose interval is not 0, and that are not in a query, in which `place` says where it is.
+        `repeat` is for keys with an interval other than 0 outside of queries; `place` says where in a query it is.
         """
         now = self._clock()
         watch = self._watches.get(key)
@@ -151,7 +151,7 @@ class Hub:
             del self._watches[watch.key]
 
     def take_due(self) -> list[Watch]:
-        """Returns what to read now by timed read (ASKED) or long poll (HELD), each once until it is answered for."""
+        """Returns watches due for a timed read (ASKED) or long poll (HELD), each once until it is answered for."""
         due = [watch for watch in self._due_now if watch.status in (WatchStatus.ASKED, WatchStatus.HELD)]
         self._due_now.clear()
         for slot, watch in self._reads.take(self._clock()):
@@ -164,7 +164,7 @@ class Hub:
         return due
 
     def advance(self) -> None:
-        """Delivers to the subscribers whose interval is over, and tells those whose first answer is late."""
+        """Delivers to subscribers after their interval, and tells those with a late first answer."""
         now = self._clock()
         for _, subscription in self._timers.take(now):
             if subscription.status is QUEUED:
@@ -174,7 +174,7 @@ class Hub:
                 subscription.subscriber.delayed(subscription)
 
     def answered(self, watch: Watch, result: KeyState | RangeResult) -> None:
-        """A replica has answered with what the key holds, or what has changed in the range."""
+        """Takes a replica's answer: the state of the key, or the changes in the range."""
         now = self._clock()
         is_news = watch.accept(result)
         watch.note_lag(result.lag_ms)
@@ -185,7 +185,7 @@ class Hub:
         self._go_on(watch, now)
 
     def unchanged(self, watch: Watch, progress: Progress) -> None:
-        """A replica has nothing newer than what is known."""
+        """Takes a replica's answer that nothing is newer."""
         watch.unchanged(progress.position)
         watch.note_lag(progress.lag_ms)
         self._go_on(watch, self._clock())

@@ -1,6 +1,6 @@
-"""Reads what is due from the query service, and hands the hub what came back.
+"""Reads due keys from the query service, and hands the hub the results.
 
-What has an interval is read in batches, one under way per store and instance. What has the interval 0 is held in long
+Keys with an interval are read in batches, one under way per store and instance. Keys with interval 0 are held in long
 polls, which the query service answers as soon as one of the keys changes.
 """
 
@@ -135,7 +135,7 @@ class Lane(ABC):
 
     @abstractmethod
     async def _next(self) -> list[Watch]:
-        """Waits until the lane may read, and returns what it reads then; nothing when the lane is to end."""
+        """Waits until the lane may read, and returns the watches to read; none when the lane is to end."""
 
     @abstractmethod
     async def _read(self, watches: list[Watch]) -> None: ...
@@ -201,7 +201,7 @@ class LongPollLane(Lane):
 
     @override
     def add(self, watch: Watch) -> None:
-        """The poll under way is soon begun anew with the key; what it would have answered is asked again."""
+        """Adds the key; the poll under way soon begins anew with it, and asks again for its answers."""
         super().add(watch)
         if self._renewal is not None and self._renewal.when() is None:
             age = self._poller.clock() - self._began

@@ -1,4 +1,4 @@
-"""What is known of a range: a window of its members, and the removals that subscribers who resume must hear of."""
+"""The state of a range: a window of its members, and the removals that subscribers who resume must hear of."""
 
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ BY_POSITION = attrgetter("position")
 
 @dataclass(slots=True, eq=False)
 class RangeWatch(Watch):
-    """A window of at most `limit` members. A query asks for what has changed in the whole range.
+    """A window of at most `limit` members. A query asks for the changes in the whole range.
 
     When the window is full and the range goes on behind it, members behind it are not known: if a known member leaves
     then, the window is read anew.
@@ -113,7 +113,7 @@ class RangeWatch(Watch):
         return (min(resuming), True) if resuming else (self.position, self._is_outdated)
 
     def _missed_after(self, after: Position) -> list[KeyState] | None:
-        """What somebody has missed who knew the whole range up to `after`, in the order in which it happened.
+        """Returns the changes missed by somebody who knew the whole range up to `after`, in their order.
 
         None when that is not certain: removals may have been forgotten, or the range may have had more members than
         the limit, now or then.
@@ -212,7 +212,7 @@ class RangeWatch(Watch):
 
 
 def _note(subscription: Subscription, move: Move) -> None:
-    """Adds a change to what the subscriber is to be sent, unless it came with a position that includes it."""
+    """Adds a change to the subscriber's backlog, unless it came with a position that includes it."""
     after = subscription.after
     if after is not None and after.epoch == move.position.epoch and move.position.offset <= after.offset:
         return

@@ -1,4 +1,4 @@
-"""What is watched and by whom. A key and a range differ in what is known of them: see KeyWatch and RangeWatch."""
+"""Watches and their subscribers. A key and a range differ in their known state: see KeyWatch and RangeWatch."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ STALE_EPOCH_LIMIT = 3
 
 
 class Subscriber(Protocol):
-    """Receives what a subscription brings. The hub calls it on the event loop: it must neither block nor raise."""
+    """Receives the news of a subscription. The hub calls it on the event loop: it must neither block nor raise."""
 
     __slots__ = ()
 
     def started(self, subscription: Subscription, recovered: bool, /) -> None:  # noqa: ARG002  a default
-        """The subscription is in force; `recovered` when its position was accepted, so only what is newer follows."""
+        """The subscription is in force; `recovered` when its position was accepted, so only newer changes follow."""
         return
 
     def changed(self, subscription: Subscription, state: KeyState | None, snapshot: bool, /) -> None:
-        """Something newer is there; `snapshot` when the subscription begins with it, or is told again what it has.
+        """Something newer is there; `snapshot` when the subscription begins with it, or is told its state again.
 
-        `state` is what the key holds. It is None for a range: `subscription.take()` returns its changes one by one.
+        `state` is that of the key. It is None for a range: `subscription.take()` returns its changes one by one.
         """
 
     def refused(self, subscription: Subscription, error: RequestError, /) -> None:
@@ -144,7 +144,7 @@ class WatchStatus(Enum):
 
 @dataclass(slots=True, eq=False)
 class Watch(ABC):
-    """A key or a range: who watches it, when it is read again, what is known of it and how answers change that."""
+    """A key or a range: its subscriptions, its next read, its known state and how answers change that."""
 
     key: AnyKey
     due: float
@@ -196,7 +196,7 @@ class Watch(ABC):
             self.interval = min(self._intervals, default=0.0)
 
     def query(self) -> Query:
-        """What to ask the query service now; the encoded query is kept while it stays the same."""
+        """Returns the query to send now; its encoding is kept while it stays the same."""
         self._query = (self._query or Query.of(self.key)).newer_than(*self._wanted())
         return self._query
 
@@ -216,7 +216,7 @@ class Watch(ABC):
         return subscription.repeat and (self.status is WatchStatus.HELD or self.confirmed_at > told_at)
 
     def note_lag(self, lag_ms: int) -> None:
-        """Notes for how long what is known may have been out of date when a replica answered."""
+        """Notes for how long the state may have been out of date when a replica answered."""
         self.lag_ms = lag_ms
 
     @abstractmethod
@@ -225,7 +225,7 @@ class Watch(ABC):
 
     @abstractmethod
     def can_begin(self, after: Position | None) -> bool:
-        """Whether a subscription that has everything up to `after` can begin with what is known."""
+        """Whether a subscription with everything up to `after` can begin with the known state."""
 
     def is_behind(self, after: Position | None) -> bool:  # noqa: ARG002  a range needs it
         """Whether a subscription with everything up to `after` has to wait until as much is known here."""
@@ -233,10 +233,10 @@ class Watch(ABC):
 
     @abstractmethod
     def begin(self, subscription: Subscription) -> bool:
-        """Begins a subscription with what is known; returns whether its position was accepted."""
+        """Begins a subscription with the known state; returns whether its position was accepted."""
 
     def check(self, consumer: Consumer) -> None:  # noqa: ARG002  a key needs it
-        """Raises ForbiddenError when the consumer may not watch what is there; rows of ranges are hidden instead."""
+        """Raises ForbiddenError when the consumer may not watch the row; rows of ranges are hidden instead."""
         return
 
     @abstractmethod
@@ -249,18 +249,18 @@ class Watch(ABC):
 
     @abstractmethod
     def deliver(self, subscription: Subscription, snapshot: bool) -> None:
-        """Hands the subscriber what it lacks."""
+        """Hands the subscriber its news."""
 
     @abstractmethod
     def position_of(self, subscription: Subscription) -> Position | None:
         """The position up to which everything has been delivered; None when something waits to be taken."""
 
     def _wanted(self) -> tuple[Position | None, bool]:
-        """After which position to ask what is newer, so that those who wait can begin, and whether to ask for all."""
+        """The position after which to ask for news, so that those who wait can begin, and whether to ask for all."""
         return self.position, False
 
     def _is_current(self, position: Position) -> bool:
-        """Whether an answer as of the position is not older than what is known; enters its epoch if that is new.
+        """Whether an answer as of the position is no older than the known state; enters its epoch if that is new.
 
         Epochs have no order, so one may be left by mistake: when a retired epoch keeps coming it must be right.
         """
@@ -360,7 +360,7 @@ class KeyWatch(Watch):
         return None if subscription.pending else subscription.after
 
     def _note(self, subscription: Subscription, snapshot: bool) -> None:
-        """Adds the latest state to what the subscriber is to be sent, if it takes changes one by one and lacks it."""
+        """Adds the latest state to the subscriber's backlog, if it takes changes one by one and lacks it."""
         backlog, latest = subscription.backlog, self.latest
         if backlog is not None and latest is not None and latest.is_newer_than(subscription.after):
             subscription.after = latest.position

@@ -154,7 +154,7 @@ class Session(Subscriber):
             self.writer.close(CLOSE_RESTART, "this socket is as old as it may be: connect again with your positions")
 
     def end_watches(self) -> None:
-        """Ends all that is watched, and forgets what is unsent of it."""
+        """Ends all watches, and forgets their unsent changes."""
         self._unsubscribe_all()
         self.writer.outbox.clear()
 

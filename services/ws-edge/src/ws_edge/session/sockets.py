@@ -101,7 +101,7 @@ class Sockets:
     def end_watchers(self, stores: Collection[str]) -> None:
         """Ends all watches of the sockets that watch something of these stores, and closes the sockets one by one.
 
-        A client that comes back is checked anew, and so is what it asks for until then.
+        A client that comes back is checked anew, and so are its requests until then.
         """
         sessions = [session for session in self._open if session.watches_any(stores)]
         loop, per_second = asyncio.get_running_loop(), self.admission.pace.per_second

@@ -161,7 +161,7 @@ class QueryClient:
     async def _get_together(self, group: _Group, gets: Sequence[_Get]) -> Sequence[KeyState | RequestError | None]:
         """Returns the state or error of each key, or None where only a request for that key alone can tell.
 
-        What is refused together is asked again in halves, one after the other.
+        Keys refused together are asked again in halves, one after the other.
         """
         store, queries = gets[0][0], [query for _, query in gets]
         try:
@@ -184,7 +184,7 @@ class QueryClient:
         return await self._fitting(store, queries, await self._results(store, queries, answer))
 
     async def _fitting(self, store: Store, queries: Sequence[Query], read: list[Result]) -> list[Result]:
-        """Asks again for what did not fit into the answer with the rest; what does not fit alone keeps its error."""
+        """Asks again for rows that did not fit into the answer; one that does not fit alone keeps its error."""
         left = [index for index, each in enumerate(read) if isinstance(each, RowTooLargeError)]
         if len(queries) > 1:
             middle = len(left) // 2 if len(left) == len(queries) else len(left)
