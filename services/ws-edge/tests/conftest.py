@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from httpx import AsyncClient
 
+from testkit.waiting import scaled
 from testkit.ws_edge.edge import FakeQueryService, RunningEdge
 from testkit.ws_edge.session import session_context
 from ws_edge.session.session import SessionContext
@@ -34,7 +35,9 @@ async def keeping_edge() -> AsyncIterator[RunningEdge]:
 @pytest.fixture
 async def alice(edge: RunningEdge) -> AsyncIterator[AsyncClient]:
     """Calls as the gateway makes them for customer-0001."""
-    async with AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers(), verify=False) as client:
+    async with AsyncClient(
+        base_url=f"http://{edge.address}", headers=edge.headers(), verify=False, timeout=scaled(5.0)
+    ) as client:
         yield client
 
 
@@ -42,7 +45,9 @@ async def alice(edge: RunningEdge) -> AsyncIterator[AsyncClient]:
 async def operator(edge: RunningEdge) -> AsyncIterator[AsyncClient]:
     """Calls as the gateway makes them for staff."""
     headers = edge.headers("", "staff")
-    async with AsyncClient(base_url=f"http://{edge.address}", headers=headers, verify=False) as client:
+    async with AsyncClient(
+        base_url=f"http://{edge.address}", headers=headers, verify=False, timeout=scaled(5.0)
+    ) as client:
         yield client
 
 

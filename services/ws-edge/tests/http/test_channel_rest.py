@@ -9,6 +9,7 @@ import grpc
 import pytest
 from httpx import AsyncClient, Response
 
+from testkit.waiting import scaled
 from testkit.ws_edge.edge import RunningEdge
 from ws_edge.http.channel_rest import ChannelDocument, subject_of
 from ws_edge.states import StoreKey
@@ -63,7 +64,9 @@ async def test_additions_at_two_edges_at_the_same_time_are_all_kept(edge: Runnin
     channel = await created(alice)
     async with (
         RunningEdge(kafka=True, beside=edge) as other,
-        AsyncClient(base_url=f"http://{other.address}", headers=other.headers(), verify=False) as elsewhere,
+        AsyncClient(
+            base_url=f"http://{other.address}", headers=other.headers(), verify=False, timeout=scaled(5.0)
+        ) as elsewhere,
     ):
         keys = [KEY | {"group": str(number)} for number in range(20)]
         await asyncio.gather(*(add((alice, elsewhere)[at % 2], channel, key) for at, key in enumerate(keys)))
