@@ -28,6 +28,11 @@ class Consumer:
         """The consumer's name in channels and revocations: no id is that of a consumer without one."""
         return self.id or principal_of(self.name)
 
+    @property
+    def label(self) -> str:
+        """The consumer's name for people, in logs and errors."""
+        return self.id or self.name
+
 
 @dataclass(frozen=True, slots=True)
 class OwnerRule:

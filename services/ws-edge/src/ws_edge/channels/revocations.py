@@ -133,7 +133,7 @@ def check(caller: Caller, revocation: Revocation | None) -> None:
     if revocation is None:
         return
     if issued_at is None or issued_at <= revocation.revoked_at.ToNanoseconds() / 1e9 + CLOCK_LEEWAY_S:
-        raise RevokedError(f"the access of {caller.consumer.id or caller.consumer.name} was revoked: ask the operators")
+        raise RevokedError(f"the access of {caller.consumer.label} was revoked: ask the operators")
 
 
 @dataclass(frozen=True)

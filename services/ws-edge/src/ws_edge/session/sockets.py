@@ -155,9 +155,7 @@ class Sockets:
         """Awaits the end of an open socket, which is registered, counted and logged meanwhile."""
         metrics, caller = self.context.metrics, session.caller
         metrics.sockets_opened.inc()
-        socket_log = log.bind(
-            path=scope["path"], consumer=caller.consumer.id or caller.consumer.name, client=caller.address
-        )
+        socket_log = log.bind(path=scope["path"], consumer=caller.consumer.label, client=caller.address)
         correlation_id = next((value for name, value in scope["headers"] if name == b"x-correlation-id"), b"")
         socket_log.info("socket_opened", correlation_id=correlation_id.decode("latin-1"))
         task = asyncio.current_task()
