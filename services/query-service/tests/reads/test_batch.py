@@ -52,12 +52,14 @@ class Waiting(FakeReads):
     def __init__(self, answered_by: str, failure: LookupFailedError | None = None) -> None:
         super().__init__(answered_by, failure, forwarded=True)
         self.news = asyncio.Event()
+        self.asked = asyncio.Event()
         self.cancelled = False
 
     @override
     async def batch(self, request: BatchGetStatesRequest, deadline: float) -> BatchGetStatesResponse:
         if not request.HasField("max_wait") and not self.news.is_set():
             return BatchGetStatesResponse(freshness=[query_pb2.Freshness(answered_by=self.answered_by)])
+        self.asked.set()
         try:
             await self.news.wait()
         except asyncio.CancelledError:
@@ -99,7 +101,7 @@ async def test_the_first_news_ends_the_waiting_of_the_others(routing: FakeRoutin
     waiting = {partition: Waiting(f"query-{partition}") for partition in range(4)}
     routing.lookups = {**waiting}
     polling = asyncio.create_task(answer(routing, GROUPS, wait=30))
-    await asyncio.sleep(0.05)
+    await asyncio.gather(*(each.asked.wait() for each in waiting.values()))
     waiting[1].news.set()
     merged = await asyncio.wait_for(polling, 5)
 
