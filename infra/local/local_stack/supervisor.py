@@ -140,7 +140,7 @@ class SupervisedProcess:
 
 
 class Supervisor:
-    """Runs all processes; writes the ledger at each change, and the stack file too from when all are ready."""
+    """Runs all processes; at each change writes the stack file, once all are ready, and then the ledger."""
 
     def __init__(self, specs: Sequence[ProcessSpec], settings: Settings, users: Mapping[str, Credentials]) -> None:
         self._settings, self._users = settings, users
@@ -185,6 +185,6 @@ class Supervisor:
 
     def _changed(self) -> None:
         entries = {name: process.entry for name, process in self._processes.items()}
-        self._settings.files.write_ledger(Ledger(run=self._run, supervisor=os.getpid(), processes=entries))
-        if self._announced:
+        if self._announced:  # before the ledger: who has waited for a state there reads the file of that state
             write_private(self._settings.files.stack_file, stack_text(self._settings, self._users, entries))
+        self._settings.files.write_ledger(Ledger(run=self._run, supervisor=os.getpid(), processes=entries))
