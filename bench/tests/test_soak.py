@@ -11,7 +11,7 @@ from bench.soak import Customer, is_flat
 from statecast.orders.v1.order_pb2 import Order
 from statecast_client.client import StatecastClient
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 SECONDS = 1500
 

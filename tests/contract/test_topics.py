@@ -25,7 +25,7 @@ from stream_processor.pipeline.fields import Contract
 from stream_processor.run.plan import access_of
 from stream_processor.shapes import read as read_pipeline
 from stream_processor.steps.dead_letters import DEFAULT_MAX_BYTES, HEADERS_BYTES
-from ws_edge.upstream.listed_stores import store_of
+from ws_edge.model.listed_stores import store_of
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPICS: dict[str, Topic] = {topic.name: topic for topic in read_topics(ROOT / "infra" / "kafka" / "topics.yaml")}

@@ -17,7 +17,7 @@ from rigs.query_service import GROUP, ORDER
 
 from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 FRAMEWORK = frozenset({(422, "wrong_parameter"), (400, "refused"), (404, "not_found"), (405, "refused")})
 """What is refused before a call is reached; the interface has 400, 404 and 422."""

@@ -20,7 +20,7 @@ from testkit.gateway_under_test import TARGET, running_envoy, token
 from testkit.ports import free_ports
 from testkit.waiting import scaled, wait_until_async
 from testkit.ws_edge.edge import SECRET, RunningEdge, SystemClock
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 ORDER = StoreKey("orders-by-key", "12345")
 KEY = {"apikey": "alice-demo-key"}

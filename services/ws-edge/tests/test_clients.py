@@ -14,7 +14,7 @@ from testkit.push_scenario import MINE, ClientCredentials, ScenarioClient, play,
 from testkit.relay import Relay
 from testkit.waiting import scaled
 from testkit.ws_edge.edge import RunningEdge, SystemClock, claims
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 SORT = "2024-08-28T12:34:56.123456Z"
 SHORT_S, LONG_S = scaled(6), 3600.0

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import RunningEdge
 from ws_edge.metrics import FrameTally
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 KEY = StoreKey("orders-by-key", "12345")
 

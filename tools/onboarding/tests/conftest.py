@@ -14,7 +14,7 @@ from statecast_onboarding.domains.command import apply
 from stream_processor.__main__ import main as stream_processor
 from testkit.postgres import PostgresProcess, running_postgres
 from ws_edge.channels import EDGE_STORES
-from ws_edge.upstream.listed_stores import store_of
+from ws_edge.model.listed_stores import store_of
 
 TABLES = """
 CREATE TYPE shipment_state AS ENUM ('packed', 'on_the_way', 'delivered');

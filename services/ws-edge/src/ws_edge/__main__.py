@@ -25,7 +25,6 @@ from ws_edge.auth.admission import Admission, Pace
 from ws_edge.auth.gateway import Gateway, Tickets
 from ws_edge.auth.page_tokens import PageTokens
 from ws_edge.auth.quotas import ChannelQuota, Quota, Quotas
-from ws_edge.authorization import principal_of
 from ws_edge.channels import EDGE_STORES, REVOCATIONS
 from ws_edge.channels.channels import Channels
 from ws_edge.channels.kafka_writer import KafkaWriter, Writer
@@ -40,13 +39,14 @@ from ws_edge.http.store_listing import StoreListing
 from ws_edge.http.store_rest import StoreRest
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.poller import Poller
-from ws_edge.live_stores import CurrentStores, LiveStores
 from ws_edge.metrics import Metrics
+from ws_edge.model.authorization import principal_of
+from ws_edge.model.live_stores import CurrentStores, LiveStores
+from ws_edge.model.stores import Store
 from ws_edge.server import Server, listen, port_tls, query_tls
 from ws_edge.session.session import SessionContext
 from ws_edge.session.sockets import Sockets
 from ws_edge.settings import Settings
-from ws_edge.stores import Store
 from ws_edge.upstream.query_client import QueryClient, ShardWatch
 
 log = structlog.get_logger(__name__)

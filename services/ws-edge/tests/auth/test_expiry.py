@@ -16,8 +16,8 @@ from ws_edge.auth.expiry import ExpiryTimer, expiry_of
 from ws_edge.auth.gateway import Credential
 from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL, JSON_SUBPROTOCOL
 from ws_edge.errors import CLOSE_EXPIRED
+from ws_edge.model.states import StoreKey
 from ws_edge.session.sockets import TICKET_SUBPROTOCOL
-from ws_edge.states import StoreKey
 
 KEY = StoreKey("orders-by-key", "12345")
 SOON_S = 0.1

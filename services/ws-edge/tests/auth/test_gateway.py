@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ws_edge.auth.gateway import CLOCK_LEEWAY_S, MAX_HEADERS, MAX_TIME_S, Credential, Gateway, check_headers
-from ws_edge.authorization import Consumer
 from ws_edge.errors import GatewayRequiredError, TooManyHeadersError
+from ws_edge.model.authorization import Consumer
 
 Headers = dict[bytes, bytes]
 

@@ -18,7 +18,7 @@ from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import RunningEdge
 from testkit.ws_edge.fake_query_service import FakeWriter
 from ws_edge.channels.revocations import RevocationLog
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 IDS = ["kundé-ä", "客户-7", "\U0001f682-1", unicodedata.normalize("NFD", "kundé-ä"), "\u00a0a", "Ã¤"]
 ORDER = StoreKey("orders-by-key", "1")

@@ -8,7 +8,6 @@ import structlog.testing
 from testkit.ws_edge.edge import Clock
 from ws_edge.auth.gateway import Caller
 from ws_edge.auth.quotas import MAX_STRIKES, ChannelQuota, Quota, QuotaReservation, Quotas, TokenBucket, network_of
-from ws_edge.authorization import Consumer
 from ws_edge.errors import (
     FrameFloodError,
     TooManyChannelsError,
@@ -16,6 +15,7 @@ from ws_edge.errors import (
     TooManySocketsError,
     TooManySubscriptionsError,
 )
+from ws_edge.model.authorization import Consumer
 
 SMALL = Quota(sockets=2, subscriptions=3, frames_per_s=10, burst_s=1)
 LARGE = Quota(sockets=100, subscriptions=100, frames_per_s=100, burst_s=1)

@@ -4,8 +4,8 @@ import pytest
 
 from testkit.ws_edge.edge import Clock
 from ws_edge.auth.gateway import Caller, Credential, Tickets
-from ws_edge.authorization import Consumer
 from ws_edge.errors import TicketRefusedError
+from ws_edge.model.authorization import Consumer
 
 ALICE = Consumer("customer-0001", "alice", False)
 CALLER = Caller(ALICE, Credential(5000.0, 900.0))

@@ -14,8 +14,8 @@ from ws_edge.channels.channel import (
 )
 from ws_edge.channels.kafka_writer import record_key
 from ws_edge.errors import UnknownChannelError
-from ws_edge.query_specs import QuerySpec, StepSpec, Subject
-from ws_edge.states import KeyState, Position, RangeKey, StoreKey
+from ws_edge.model.query_specs import QuerySpec, StepSpec, Subject
+from ws_edge.model.states import KeyState, Position, RangeKey, StoreKey
 
 ID = "AAAAAAAAAAAAAAAAAAAAAA"
 ORDER = StoreKey("orders-by-key", "12345")

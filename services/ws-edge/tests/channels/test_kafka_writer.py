@@ -11,7 +11,7 @@ from statecast.partitioning import partition_of
 from statecast_service.kafka import KafkaSettings
 from ws_edge.channels.kafka_writer import KafkaWriter
 from ws_edge.errors import UnavailableError
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 CreateTopic = Callable[..., str]
 TIMEOUT_S = 30.0

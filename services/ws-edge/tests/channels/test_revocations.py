@@ -14,7 +14,7 @@ from testkit.ws_edge.edge import RunningEdge, until
 from testkit.ws_edge.fake_query_service import FakeWriter
 from ws_edge.auth.gateway import CLOCK_LEEWAY_S
 from ws_edge.channels.revocations import RevocationLog, revocation_key
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 KEY = StoreKey("orders-by-key", "12345")
 ALICE = "customer-0001"

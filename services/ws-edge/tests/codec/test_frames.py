@@ -7,7 +7,7 @@ from ws_edge.codec.frames import check_position, one_line, rfc3339, text_of, wat
 from ws_edge.codec.order_codec import OrderCodec
 from ws_edge.codec.stream_codec import StreamCodec
 from ws_edge.errors import MalformedFrameError
-from ws_edge.states import KeyState, Position, StoreKey
+from ws_edge.model.states import KeyState, Position, StoreKey
 
 STATE = KeyState(StoreKey("orders-by-key", "o"), Position(1, 1), Order(order_id="o"))
 

@@ -13,7 +13,7 @@ from statecast.push.v1.order_updates_pb2 import OrderUpdatesReply
 from ws_edge.codec.frames import CancelRequest, Request, WatchRequest
 from ws_edge.codec.order_codec import OrderCodec, order_reply, path_request
 from ws_edge.errors import ForbiddenError, MalformedFrameError
-from ws_edge.states import KeyState, Position, StoreKey
+from ws_edge.model.states import KeyState, Position, StoreKey
 
 KEY = StoreKey("orders-by-key", "12345")
 CODEC = OrderCodec()

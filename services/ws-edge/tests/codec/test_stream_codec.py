@@ -13,13 +13,13 @@ from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
 from statecast.push.v1.subscription_pb2 import Start
 from testkit.ws_edge.edge import Recorder
 from testkit.ws_edge.fake_query_service import SHIPPED_STORES
-from ws_edge.authorization import Consumer
 from ws_edge.codec.frames import CancelRequest, WatchRequest
 from ws_edge.codec.stream_codec import MAX_FORMS, StreamCodec
 from ws_edge.errors import ForbiddenError, MalformedFrameError, RequestError, UnknownStoreError
 from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.watch import KeyWatch, Subscription
-from ws_edge.states import KeyState, Position, RangeKey, StoreKey
+from ws_edge.model.authorization import Consumer
+from ws_edge.model.states import KeyState, Position, RangeKey, StoreKey
 
 STORES = SHIPPED_STORES
 JSON, BINARY = StreamCodec(STORES, False), StreamCodec(STORES, True)

@@ -15,7 +15,7 @@ from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from testkit.ws_edge.channels import channel_of, order, orders_of
 from testkit.ws_edge.edge import RunningEdge
 from ws_edge.http.asyncapi import SCHEMAS, document, schemas_of
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 DOCUMENT = document()
 ORDER = StoreKey("orders-by-key", "12345")

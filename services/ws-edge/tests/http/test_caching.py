@@ -10,7 +10,7 @@ from httpx import AsyncClient
 
 from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 STORES = """
 stores:

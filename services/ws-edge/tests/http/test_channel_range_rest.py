@@ -10,7 +10,7 @@ from statecast.query.v1.query_pb2 import State
 from testkit.ws_edge.channels import add, channel_of, order, orders_of
 from testkit.ws_edge.edge import RunningEdge
 from ws_edge.http.channel_rest import ChannelDocument, subject_of
-from ws_edge.states import RangeKey
+from ws_edge.model.states import RangeKey
 
 ME, STORE = "customer-0001", "orders-by-customer"
 WINDOW: dict[str, Any] = {"sort_from": "2024", "sort_to": "2025", "limit": 5, "reverse": True}

@@ -12,7 +12,7 @@ from httpx import AsyncClient, Response
 from testkit.waiting import scaled
 from testkit.ws_edge.edge import RunningEdge
 from ws_edge.http.channel_rest import ChannelDocument, subject_of
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 KEY = {"store": "orders-by-key", "group": "12345"}
 MEMBER = {"store": "orders-by-customer", "group": "customer-0001", "sort": "2024-08-28", "member": "order-1"}

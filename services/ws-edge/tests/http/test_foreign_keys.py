@@ -10,7 +10,7 @@ from statecast.orders.v1.order_pb2 import Order
 from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
 from testkit.ws_edge.edge import RunningEdge
 from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 ORDER = StoreKey("orders-by-key", "12345")
 MEMBER = StoreKey("orders-by-customer", "customer-0002", "2024-08-28T12:34:56.123456Z", ORDER.group)

@@ -10,7 +10,7 @@ from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from testkit.chromium import chromium
 from testkit.waiting import scaled
 from testkit.ws_edge.edge import RunningEdge, SystemClock
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 MEMBER = StoreKey("orders-by-customer", "customer-0001", "2024-08-28T12:34:56.123456Z", "order-1")
 SOON_S, SOONER_S, LATER_S = scaled(20), scaled(3), 3600.0

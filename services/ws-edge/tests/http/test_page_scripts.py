@@ -10,7 +10,7 @@ from playwright.async_api import Page, expect
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from testkit.chromium import chromium
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 MEMBER = StoreKey("orders-by-customer", "customer-0001", "2024-08-28T12:34:56.123456Z", "order-1")
 

@@ -21,7 +21,7 @@ from statecast.sales.v1.store_pb2 import Store as Shop
 from testkit.chromium import chromium
 from testkit.waiting import scaled
 from testkit.ws_edge.edge import RunningEdge, until
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 STORES = """
 stores:

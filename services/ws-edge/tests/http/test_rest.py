@@ -16,7 +16,7 @@ from testkit.ws_edge.edge import RunningEdge
 from ws_edge.http import rest
 from ws_edge.http.rest import OrderUpdatesReply, PageDocument, StateDocument
 from ws_edge.http.staff_rest import EdgeDocument, ShardMapDocument, StoreDocument
-from ws_edge.states import KeyState, Position, StoreKey
+from ws_edge.model.states import KeyState, Position, StoreKey
 
 KEY = StoreKey("orders-by-key", "12345")
 dumps = json.dumps

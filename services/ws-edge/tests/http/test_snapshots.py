@@ -10,7 +10,7 @@ from websockets.asyncio.client import ClientConnection
 from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import RunningEdge
 from ws_edge.http.rest import PageDocument
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 RANGE = {"store": "orders-by-customer", "group": "customer-0001"}
 GROUP = "/v1/stores/orders-by-customer/groups/customer-0001"

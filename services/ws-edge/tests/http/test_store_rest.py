@@ -6,7 +6,7 @@ from httpx import AsyncClient
 from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import RunningEdge, until
 from ws_edge.http.rest import PageDocument
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 STORE = "/v1/stores/orders-by-customer"
 

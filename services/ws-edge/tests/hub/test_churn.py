@@ -7,7 +7,7 @@ from testkit.ws_edge.edge import Clock
 from testkit.ws_edge.ranges import ALICE, RangeRecorder, news, range_key, row, whole
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.watch import Subscription
-from ws_edge.states import KeyState
+from ws_edge.model.states import KeyState
 
 MINUTE = 60.0
 

@@ -4,12 +4,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from ws_edge.authorization import Consumer
 from ws_edge.errors import RequestError, UnavailableError
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.watch import STALE_EPOCH_LIMIT, KeyWatch, Subscription, Watch, WatchStatus
-from ws_edge.states import KeyState, Position, StoreKey
+from ws_edge.model.authorization import Consumer
+from ws_edge.model.states import KeyState, Position, StoreKey
 
 KEY = StoreKey("orders-by-key", "order-1")
 STAFF = Consumer("", "operator", True)

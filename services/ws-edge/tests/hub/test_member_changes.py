@@ -1,8 +1,8 @@
 """The change of a member, for a consumer that may see the row and for one that may not."""
 
-from ws_edge.authorization import Consumer
 from ws_edge.hub.member_changes import HeldRow, MemberChange, Move, move
-from ws_edge.states import KeyState, Position, StoreKey
+from ws_edge.model.authorization import Consumer
+from ws_edge.model.states import KeyState, Position, StoreKey
 
 ALICE = Consumer("alice", "alice", False)
 STAFF = Consumer("", "operator", True)

@@ -11,11 +11,11 @@ import pytest
 from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import FakeQueryService, Recorder, until
 from testkit.ws_edge.fake_query_service import SHIPPED_STORES
-from ws_edge.authorization import Consumer
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.poller import FAILED_REST_S, MAX_REST_S, SLOW_S, Poller, rest
 from ws_edge.metrics import Metrics
-from ws_edge.states import StoreKey
+from ws_edge.model.authorization import Consumer
+from ws_edge.model.states import StoreKey
 from ws_edge.upstream.query_client import QueryClient
 
 BATCH_KEYS = 100

@@ -4,7 +4,7 @@ import pytest
 
 from testkit.ws_edge.ranges import ALICE, BOB, STAFF, Range, at, gone, news, row, whole
 from ws_edge.hub.range_watch import RangeWatch
-from ws_edge.states import Position
+from ws_edge.model.states import Position
 from ws_edge.upstream.queries import Progress, RangeResult
 
 

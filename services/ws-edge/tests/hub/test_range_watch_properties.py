@@ -4,12 +4,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from ws_edge.authorization import Consumer
 from ws_edge.errors import RequestError
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.watch import Subscription
-from ws_edge.states import KeyState, Position, RangeKey, StoreKey
+from ws_edge.model.authorization import Consumer
+from ws_edge.model.states import KeyState, Position, RangeKey, StoreKey
 from ws_edge.upstream.queries import Progress, Query, RangeResult
 
 STAFF = Consumer("", "operator", True)

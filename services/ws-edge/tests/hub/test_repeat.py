@@ -3,11 +3,11 @@
 import pytest
 
 from testkit.ws_edge.edge import Clock, Recorder
-from ws_edge.authorization import Consumer
 from ws_edge.errors import UnavailableError
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.watch import Subscription, Watch
-from ws_edge.states import KeyState, Position, StoreKey
+from ws_edge.model.authorization import Consumer
+from ws_edge.model.states import KeyState, Position, StoreKey
 from ws_edge.upstream.queries import Progress
 
 KEY = StoreKey("orders-by-key", "order-1")

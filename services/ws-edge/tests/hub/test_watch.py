@@ -1,9 +1,9 @@
 """A subscription lacks states newer than its own, and a watch knows its fastest subscriber."""
 
 from testkit.ws_edge.edge import Recorder
-from ws_edge.authorization import Consumer
 from ws_edge.hub.watch import KeyWatch, Subscription, Watch
-from ws_edge.states import KeyState, Position, StoreKey
+from ws_edge.model.authorization import Consumer
+from ws_edge.model.states import KeyState, Position, StoreKey
 
 KEY = StoreKey("orders-by-key", "o")
 ALICE = Consumer("customer-0001", "alice", False)

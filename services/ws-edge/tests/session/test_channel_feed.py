@@ -11,7 +11,7 @@ from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
 from testkit.ws_edge.channels import add, begin, channel_of, next_frame, order
 from testkit.ws_edge.edge import RunningEdge, until
 from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 STORE = "orders-by-key"
 

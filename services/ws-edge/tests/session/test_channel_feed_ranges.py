@@ -13,7 +13,7 @@ from statecast.push.v1.range_pb2 import Range, RangePosition
 from testkit.ws_edge.channels import add, begin, channel_of, next_frame, order, orders_of
 from testkit.ws_edge.edge import RunningEdge, until
 from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 ME = "customer-0001"
 MINE = {"store": "orders-by-customer", "group": ME}

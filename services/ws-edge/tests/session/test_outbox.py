@@ -5,13 +5,13 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ws_edge.authorization import Consumer
 from ws_edge.errors import RequestError
 from ws_edge.hub.member_changes import Backlog, MemberChange
 from ws_edge.hub.range_watch import RangeWatch
 from ws_edge.hub.watch import Subscription
+from ws_edge.model.authorization import Consumer
+from ws_edge.model.states import KeyState, Position, RangeKey, StoreKey
 from ws_edge.session.writer import Outbox
-from ws_edge.states import KeyState, Position, RangeKey, StoreKey
 
 
 class Nobody:

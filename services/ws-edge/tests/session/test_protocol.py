@@ -17,8 +17,8 @@ from websockets.server import ServerProtocol
 from statecast.orders.v1.order_pb2 import Order
 from testkit.waiting import scaled
 from testkit.ws_edge.edge import RunningEdge, until
+from ws_edge.model.states import StoreKey
 from ws_edge.session.protocol import WIRE, EdgeHttpProtocol, EdgeSocketProtocol
-from ws_edge.states import StoreKey
 
 KEY = StoreKey("orders-by-key", "12345")
 

@@ -22,7 +22,7 @@ from testkit.ws_edge.odds import (
     put_match,
 )
 from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 
 async def test_markets_follow_their_matches_in_and_out() -> None:

@@ -11,7 +11,7 @@ from websockets.asyncio.client import ClientConnection
 
 from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 ME = "customer-0001"
 KEY = StoreKey("orders-by-key", "12345")

@@ -8,8 +8,8 @@ import pytest
 from testkit.ws_edge.edge import until
 from testkit.ws_edge.session import KEY, begin, begin_and_stop_reading, due, only, version
 from ws_edge.hub.watch import Watch
+from ws_edge.model.states import KeyState, Position
 from ws_edge.session.session import SessionContext
-from ws_edge.states import KeyState, Position
 
 
 def deliver(watch: Watch, news: KeyState) -> None:

@@ -13,7 +13,7 @@ from statecast.push.v1.range_pb2 import MemberChange, Range, WatchRange
 from statecast.push.v1.subscription_pb2 import Start
 from testkit.ws_edge.edge import RunningEdge, until
 from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL, MAX_FORMS
-from ws_edge.states import KeyState, StoreKey
+from ws_edge.model.states import KeyState, StoreKey
 
 ME = "customer-0001"
 MINE = {"store": "orders-by-customer", "group": ME}

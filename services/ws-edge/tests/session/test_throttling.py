@@ -9,8 +9,8 @@ from websockets.asyncio.client import ClientConnection
 from statecast.orders.v1.order_pb2 import Order
 from statecast_client.push import PushClient
 from testkit.ws_edge.edge import RunningEdge
+from ws_edge.model.states import StoreKey
 from ws_edge.settings import Settings
-from ws_edge.states import StoreKey
 
 ORDERS = "orders-by-key"
 

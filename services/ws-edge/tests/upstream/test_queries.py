@@ -16,7 +16,7 @@ from ws_edge.errors import (
     UnknownStoreError,
     UnreadableRowError,
 )
-from ws_edge.states import KeyState, Position, RangeKey, StoreKey
+from ws_edge.model.states import KeyState, Position, RangeKey, StoreKey
 from ws_edge.upstream.queries import (
     Progress,
     Query,

@@ -10,7 +10,7 @@ from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import Clock, FakeQueryService, until
 from testkit.ws_edge.fake_query_service import SHIPPED_STORES
 from ws_edge.errors import MalformedFrameError, RequestError, UnavailableError
-from ws_edge.states import KeyState, Position, RangeKey, StoreKey
+from ws_edge.model.states import KeyState, Position, RangeKey, StoreKey
 from ws_edge.upstream.queries import Progress, Query, RangeResult, Scan
 from ws_edge.upstream.query_client import QueryClient, ShardWatch
 

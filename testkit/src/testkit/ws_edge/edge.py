@@ -17,9 +17,9 @@ from ws_edge.auth.gateway import NOTHING
 from ws_edge.errors import RequestError
 from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.watch import Subscription
+from ws_edge.model.states import KeyState
 from ws_edge.server import listen
 from ws_edge.settings import Settings
-from ws_edge.states import KeyState
 
 
 class Clock:

@@ -26,9 +26,9 @@ from statecast.state.v1.state_pb2 import Position, StateKey
 from ws_edge.channels import EDGE_STORES
 from ws_edge.channels.kafka_writer import Rows, Writer
 from ws_edge.errors import UnavailableError
-from ws_edge.states import StoreKey
-from ws_edge.stores import Store
-from ws_edge.upstream.listed_stores import store_of
+from ws_edge.model.listed_stores import store_of
+from ws_edge.model.states import StoreKey
+from ws_edge.model.stores import Store
 
 Context = grpc.aio.ServicerContext[Message, Message]
 SHIPPED_DEFINITIONS = {store.name: store for store in read_stores(SHIPPED_FILE)}

@@ -10,7 +10,7 @@ from websockets.asyncio.client import ClientConnection
 from statecast.odds.v1.market_pb2 import Market
 from statecast.odds.v1.match_pb2 import Match
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 STORES = """
 stores:

@@ -1,12 +1,12 @@
 """A range whose answers unit tests give by hand, and a subscriber that records its changes."""
 
 from testkit.ws_edge.edge import Clock
-from ws_edge.authorization import Consumer
 from ws_edge.errors import RequestError
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.watch import Subscription, Watch
-from ws_edge.states import KeyState, Position, RangeKey, StoreKey
+from ws_edge.model.authorization import Consumer
+from ws_edge.model.states import KeyState, Position, RangeKey, StoreKey
 from ws_edge.upstream.queries import Query, RangeResult
 
 ALICE = Consumer("alice", "alice", False)

@@ -10,14 +10,14 @@ from testkit.ws_edge.edge import Clock, until
 from testkit.ws_edge.fake_query_service import SHIPPED_STORES
 from ws_edge.auth.gateway import Caller, Tickets
 from ws_edge.auth.quotas import Quota, Quotas
-from ws_edge.authorization import Consumer
 from ws_edge.codec.order_codec import OrderCodec
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.watch import Subscription, Watch
 from ws_edge.metrics import Metrics
+from ws_edge.model.authorization import Consumer
+from ws_edge.model.states import KeyState, Position, StoreKey
 from ws_edge.session.session import Session, SessionContext
 from ws_edge.settings import Settings
-from ws_edge.states import KeyState, Position, StoreKey
 
 ALICE = Caller(Consumer("customer-0001", "alice", False))
 KEY = StoreKey("orders-by-key", "12345")

@@ -13,8 +13,8 @@ from secrets import token_hex
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from ws_edge.authorization import STAFF_GROUP, Consumer
 from ws_edge.errors import GatewayRequiredError, MalformedFrameError, TicketRefusedError, TooManyHeadersError
+from ws_edge.model.authorization import STAFF_GROUP, Consumer
 
 SECRET = b"x-gateway-secret"
 CLAIMS = b"x-gateway-claims"

@@ -8,7 +8,6 @@ from typing import Self
 import structlog
 
 from ws_edge.auth.gateway import Caller
-from ws_edge.authorization import Consumer
 from ws_edge.errors import (
     FrameFloodError,
     TooManyChannelsError,
@@ -16,6 +15,7 @@ from ws_edge.errors import (
     TooManySocketsError,
     TooManySubscriptionsError,
 )
+from ws_edge.model.authorization import Consumer
 
 MAX_STRIKES = 1000
 STRIKES_FORGOTTEN_PER_S = 1.0

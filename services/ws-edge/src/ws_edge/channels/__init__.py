@@ -5,8 +5,8 @@ Clients cannot name these stores: LiveStores leaves them out.
 
 from statecast.push.v1.channel_pb2 import ChannelRecord
 from statecast.push.v1.revocation_pb2 import Revocation
-from ws_edge.authorization import Consumer, OwnerRule
-from ws_edge.stores import Store
+from ws_edge.model.authorization import Consumer, OwnerRule
+from ws_edge.model.stores import Store
 
 EDGE_CONSUMER = Consumer(id="", name="ws-edge", staff=True)
 """The edge itself, as the reader of its own stores."""

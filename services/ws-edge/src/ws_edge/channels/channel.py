@@ -14,8 +14,8 @@ from statecast.push.v1.range_pb2 import Range
 from statecast.state.v1.state_pb2 import StateKey
 from ws_edge.channels import CHANNELS
 from ws_edge.errors import UnknownChannelError
-from ws_edge.query_specs import QuerySpec, Subject, query_message, query_spec, range_key
-from ws_edge.states import KeyState, Position, RangeKey, StoreKey
+from ws_edge.model.query_specs import QuerySpec, Subject, query_message, query_spec, range_key
+from ws_edge.model.states import KeyState, Position, RangeKey, StoreKey
 
 ID_FORMAT = re.compile(r"[A-Za-z0-9_-]{22}")
 ID_BYTES = 16

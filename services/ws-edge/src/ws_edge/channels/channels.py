@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
 from statecast.push.v1.channel_pb2 import ChannelRecord, ChannelRevision
-from ws_edge.authorization import Consumer, check_key
 from ws_edge.channels import CHANNELS
 from ws_edge.channels.channel import (
     Channel,
@@ -20,9 +19,10 @@ from ws_edge.channels.channel import (
 )
 from ws_edge.channels.kafka_writer import Rows, Writer, configured
 from ws_edge.errors import ForbiddenError, MalformedFrameError, TooManySubscriptionsError, UnknownChannelError
-from ws_edge.query_specs import QuerySpec, Subject, check_rights, steps_of
-from ws_edge.states import AnyKey, Position, StoreKey
-from ws_edge.stores import Stores, find
+from ws_edge.model.authorization import Consumer, check_key
+from ws_edge.model.query_specs import QuerySpec, Subject, check_rights, steps_of
+from ws_edge.model.states import AnyKey, Position, StoreKey
+from ws_edge.model.stores import Stores, find
 from ws_edge.upstream.queries import Scan
 from ws_edge.upstream.query_client import QueryClient
 

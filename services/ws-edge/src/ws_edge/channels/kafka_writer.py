@@ -14,7 +14,7 @@ from typing_extensions import override
 from statecast.partitioning import partition_of
 from statecast_service.kafka import KafkaSettings, connect, reason
 from ws_edge.errors import NotConfiguredError, UnavailableError
-from ws_edge.states import StoreKey
+from ws_edge.model.states import StoreKey
 
 MARGIN_S = 1.0
 """How much longer than Kafka's own time-out a caller waits for its report."""

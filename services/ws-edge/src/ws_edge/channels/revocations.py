@@ -16,8 +16,8 @@ from ws_edge.channels.kafka_writer import Writer, configured
 from ws_edge.errors import CLOSE_REVOKED, RequestError, RevokedError, UnavailableError
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.watch import Subscriber, Subscription
-from ws_edge.states import KeyState, StoreKey
-from ws_edge.stores import Store
+from ws_edge.model.states import KeyState, StoreKey
+from ws_edge.model.stores import Store
 from ws_edge.upstream.query_client import QueryClient
 
 log = structlog.get_logger(__name__)

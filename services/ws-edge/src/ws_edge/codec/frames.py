@@ -11,8 +11,8 @@ from ws_edge.channels.channel import Channel
 from ws_edge.errors import EdgeError, MalformedFrameError, RowTooLargeError
 from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.watch import Subscription
-from ws_edge.query_specs import QuerySpec
-from ws_edge.states import AnyKey, KeyState, Path, Place, Position
+from ws_edge.model.query_specs import QuerySpec
+from ws_edge.model.states import AnyKey, KeyState, Path, Place, Position
 
 Reply = dict[str, Any]
 """An encoded frame, as an ASGI `websocket.send` event; it is sent as it is, and may be shared by many sockets."""

@@ -14,8 +14,8 @@ from statecast.push.v1.order_updates_pb2 import OrderUpdatesRequest
 from ws_edge.codec import frames
 from ws_edge.codec.frames import CancelRequest, FrameCodec, RefreshRequest, Reply, Request, WatchRequest
 from ws_edge.errors import EdgeError, MalformedFrameError
-from ws_edge.states import AnyKey, KeyState, Place, StoreKey
-from ws_edge.stores import check_key_part
+from ws_edge.model.states import AnyKey, KeyState, Place, StoreKey
+from ws_edge.model.stores import check_key_part
 
 STORE = "orders-by-key"
 WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")

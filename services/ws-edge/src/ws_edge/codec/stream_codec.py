@@ -33,9 +33,9 @@ from ws_edge.codec.frames import (
 from ws_edge.errors import EdgeError, MalformedFrameError, RequestError
 from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.watch import Subscription
-from ws_edge.query_specs import check_name, query_spec, range_key
-from ws_edge.states import AnyKey, KeyState, Place, Position, RangeKey, StoreKey
-from ws_edge.stores import Stores, find
+from ws_edge.model.query_specs import check_name, query_spec, range_key
+from ws_edge.model.states import AnyKey, KeyState, Place, Position, RangeKey, StoreKey
+from ws_edge.model.stores import Stores, find
 from ws_edge.upstream.queries import key_message, position_message
 
 BINARY_SUBPROTOCOL = "statecast.push.v1+proto"

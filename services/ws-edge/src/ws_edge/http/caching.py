@@ -6,8 +6,8 @@ from hashlib import sha256
 
 from fastapi import Response
 
-from ws_edge.states import KeyState, Position
-from ws_edge.stores import Store
+from ws_edge.model.states import KeyState, Position
+from ws_edge.model.stores import Store
 
 NOT_KEPT = "private, no-store"
 """The Cache-Control of every answer that says nothing else: no cache can know for whom it was."""

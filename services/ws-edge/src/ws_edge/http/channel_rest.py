@@ -12,8 +12,8 @@ from ws_edge.channels.channel import Channel
 from ws_edge.channels.channels import Channels
 from ws_edge.codec.frames import rfc3339
 from ws_edge.http.rest import Document, Identify, KeyDocument, failures
-from ws_edge.query_specs import QuerySpec, StepSpec, Subject
-from ws_edge.states import RangeKey, StoreKey
+from ws_edge.model.query_specs import QuerySpec, StepSpec, Subject
+from ws_edge.model.states import RangeKey, StoreKey
 
 StoreName = Annotated[str, Query(description="The store of the subscription.")]
 Group = Annotated[str, Query(description="The group of its key.")]

@@ -18,15 +18,15 @@ from pydantic import BaseModel, Field, field_validator
 from statecast.json_documents import document_of
 from ws_edge.auth.gateway import Caller, Gateway, Tickets
 from ws_edge.auth.page_tokens import PageTokens
-from ws_edge.authorization import Consumer, check_key, may_see, seen_by
 from ws_edge.channels.revocations import Revocations
 from ws_edge.codec.frames import rfc3339
 from ws_edge.codec.order_codec import STORE, order_reply
 from ws_edge.errors import EdgeError, MalformedFrameError, NoStateError, UnreadableRowError
 from ws_edge.http.caching import PublicCaching, conditional, key_etag, page_etag
 from ws_edge.http.paths import KeyPart
-from ws_edge.states import KeyState, Position, StoreKey
-from ws_edge.stores import Store, Stores, check_key_part, find
+from ws_edge.model.authorization import Consumer, check_key, may_see, seen_by
+from ws_edge.model.states import KeyState, Position, StoreKey
+from ws_edge.model.stores import Store, Stores, check_key_part, find
 from ws_edge.upstream.queries import Scan
 from ws_edge.upstream.query_client import QueryClient
 

@@ -9,10 +9,10 @@ from fastapi.responses import JSONResponse
 from google.protobuf import json_format
 from pydantic import Field
 
-from ws_edge.authorization import check_staff, principal_of
 from ws_edge.channels.revocations import RevocationLog
 from ws_edge.http.rest import Document, Identify, PositionDocument, failures, message_document
 from ws_edge.metrics import AGE_BUCKETS, Metrics
+from ws_edge.model.authorization import check_staff, principal_of
 from ws_edge.upstream.query_client import QueryClient
 
 GAUGES = ("sockets", "subscriptions", "unique_keys")

@@ -7,9 +7,9 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
-from ws_edge.authorization import OwnerRule
 from ws_edge.http.rest import Document, Identify, failures
-from ws_edge.stores import Store, Stores, check_known
+from ws_edge.model.authorization import OwnerRule
+from ws_edge.model.stores import Store, Stores, check_known
 
 
 class OwnerDocument(Document):

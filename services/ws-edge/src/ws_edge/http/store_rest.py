@@ -6,7 +6,6 @@ from functools import partial
 from fastapi import APIRouter, Request, Response
 
 from ws_edge.auth.page_tokens import PageTokens
-from ws_edge.authorization import check_all_rows, seen_by
 from ws_edge.errors import MalformedFrameError
 from ws_edge.http.caching import PublicCaching, conditional, page_etag
 from ws_edge.http.rest import (
@@ -23,7 +22,8 @@ from ws_edge.http.rest import (
     lag_document,
     page_body,
 )
-from ws_edge.stores import Stores, check_key_part, find
+from ws_edge.model.authorization import check_all_rows, seen_by
+from ws_edge.model.stores import Stores, check_key_part, find
 from ws_edge.upstream.queries import Scan
 from ws_edge.upstream.query_client import QueryClient
 

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from math import ceil
 from typing import Generic, TypeVar
 
-from ws_edge.authorization import Consumer
 from ws_edge.errors import ForbiddenError, RequestError, RowTooLargeError
 from ws_edge.hub.member_changes import Backlog
 from ws_edge.hub.range_watch import RangeWatch
 from ws_edge.hub.watch import KeyWatch, Subscriber, Subscription, SubscriptionStatus, Watch, WatchStatus
-from ws_edge.states import AnyKey, KeyState, Place, Position, RangeKey
+from ws_edge.model.authorization import Consumer
+from ws_edge.model.states import AnyKey, KeyState, Place, Position, RangeKey
 from ws_edge.upstream.queries import Progress, RangeResult
 
 T = TypeVar("T")

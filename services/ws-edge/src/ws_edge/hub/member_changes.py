@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ws_edge.authorization import Consumer, may_see, seen_by
-from ws_edge.states import KeyState, Position, StoreKey
+from ws_edge.model.authorization import Consumer, may_see, seen_by
+from ws_edge.model.states import KeyState, Position, StoreKey
 
 
 class HeldRow(NamedTuple):

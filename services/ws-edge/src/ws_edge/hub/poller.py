@@ -18,7 +18,7 @@ from ws_edge.errors import RequestError, UnavailableError
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.watch import Watch, WatchStatus
 from ws_edge.metrics import Metrics
-from ws_edge.stores import Store, Stores
+from ws_edge.model.stores import Store, Stores
 from ws_edge.upstream.queries import Progress, Result
 from ws_edge.upstream.query_client import QueryClient
 

@@ -7,10 +7,10 @@ from operator import attrgetter, gt, lt
 
 from typing_extensions import override
 
-from ws_edge.authorization import may_see, seen_by
 from ws_edge.hub.member_changes import Backlog, HeldRow, MemberChange, Move, move
 from ws_edge.hub.watch import Subscription, Watch
-from ws_edge.states import KeyState, Position, RangeKey, StoreKey
+from ws_edge.model.authorization import may_see, seen_by
+from ws_edge.model.states import KeyState, Position, RangeKey, StoreKey
 from ws_edge.upstream.queries import RangeResult
 
 BY_POSITION = attrgetter("position")

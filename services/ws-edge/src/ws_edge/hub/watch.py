@@ -10,10 +10,10 @@ from typing import Protocol
 
 from typing_extensions import override
 
-from ws_edge.authorization import Consumer, check_row, seen_by
 from ws_edge.errors import RequestError
 from ws_edge.hub.member_changes import Backlog, HeldRow, MemberChange
-from ws_edge.states import AnyKey, KeyState, Place, Position, is_news
+from ws_edge.model.authorization import Consumer, check_row, seen_by
+from ws_edge.model.states import AnyKey, KeyState, Place, Position, is_news
 from ws_edge.upstream.queries import Query, RangeResult
 
 UNKNOWN_SHARE = 0.01

@@ -13,9 +13,9 @@ from ws_edge.channels.channels import Channels
 from ws_edge.codec.frames import BeginRequest, CancelQueryRequest, CancelRequest, Held, QueryRequest, WatchRequest
 from ws_edge.errors import CLOSE_CHANNEL_ENDED, ForbiddenError, RequestError, UnknownChannelError
 from ws_edge.hub.watch import Subscriber, Subscription
-from ws_edge.query_specs import QuerySpec, Subject
+from ws_edge.model.query_specs import QuerySpec, Subject
+from ws_edge.model.states import AnyKey, KeyState, Position
 from ws_edge.session.session import Session
-from ws_edge.states import AnyKey, KeyState, Position
 
 RETRY_S = 0.5
 

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from ws_edge.authorization import check_key, seen_by
 from ws_edge.codec.frames import Held, QueryRequest
 from ws_edge.errors import ForbiddenError, MalformedFrameError, RequestError
 from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.watch import Subscriber, Subscription
-from ws_edge.query_specs import Step
-from ws_edge.states import AnyKey, KeyState, Path, Place, Position, name_of, rows_of
-from ws_edge.stores import find
+from ws_edge.model.authorization import check_key, seen_by
+from ws_edge.model.query_specs import Step
+from ws_edge.model.states import AnyKey, KeyState, Path, Place, Position, name_of, rows_of
+from ws_edge.model.stores import find
 
 if TYPE_CHECKING:
     from ws_edge.session.session import Session

@@ -10,7 +10,6 @@ from typing_extensions import override
 from ws_edge.auth.expiry import ExpiryTimer, expiry_of
 from ws_edge.auth.gateway import Caller, Tickets
 from ws_edge.auth.quotas import QuotaReservation
-from ws_edge.authorization import check_key
 from ws_edge.codec.frames import (
     BeginRequest,
     CancelQueryRequest,
@@ -40,12 +39,13 @@ from ws_edge.errors import (
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.watch import Subscriber, Subscription, Watch
 from ws_edge.metrics import Metrics
-from ws_edge.query_specs import QuerySpec, Subject, check_rights, steps_of
+from ws_edge.model.authorization import check_key
+from ws_edge.model.query_specs import QuerySpec, Subject, check_rights, steps_of
+from ws_edge.model.states import AnyKey, KeyState, Position, RangeKey, rows_of
+from ws_edge.model.stores import Stores, find
 from ws_edge.session.live_query import LiveQuery
 from ws_edge.session.writer import Send, SocketWriter
 from ws_edge.settings import Settings
-from ws_edge.states import AnyKey, KeyState, Position, RangeKey, rows_of
-from ws_edge.stores import Stores, find
 
 if TYPE_CHECKING:
     from ws_edge.session.channel_feed import ChannelFeed

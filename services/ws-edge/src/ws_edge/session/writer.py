@@ -14,7 +14,7 @@ from ws_edge.codec.frames import FrameCodec, Reply, check_size
 from ws_edge.errors import RowTooLargeError, UnreadableRowError
 from ws_edge.hub.watch import Subscription
 from ws_edge.metrics import FrameTally
-from ws_edge.states import AnyKey, KeyState, Place
+from ws_edge.model.states import AnyKey, KeyState, Place
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 

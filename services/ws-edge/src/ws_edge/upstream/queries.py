@@ -13,9 +13,9 @@ from statecast.state.v1.state_pb2 import StateKey
 from statecast_client.limits import MAX_RESPONSE_BYTES
 from statecast_client.shard_map import GroupHashes, hash_group
 from ws_edge.errors import MalformedFrameError, RequestError, RowTooLargeError, UnavailableError, UnknownStoreError
-from ws_edge.private_fields import NOBODY, PrivateRow
-from ws_edge.states import AnyKey, KeyState, Position, RangeKey, StoreKey, UnreadableRow
-from ws_edge.stores import Store
+from ws_edge.model.private_fields import NOBODY, PrivateRow
+from ws_edge.model.states import AnyKey, KeyState, Position, RangeKey, StoreKey, UnreadableRow
+from ws_edge.model.stores import Store
 
 INVALID_ARGUMENT = 3
 NOT_FOUND = 5

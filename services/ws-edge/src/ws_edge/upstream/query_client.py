@@ -17,8 +17,8 @@ from statecast_client.coalescing import Coalescer
 from statecast_client.router import RETRIED, Router, call_batch, stub
 from statecast_client.shard_map import group_by_owner, hash_group
 from ws_edge.errors import RequestError, RowTooLargeError, UnavailableError, UnknownStoreError
-from ws_edge.states import KeyState, Position, StoreKey, UnreadableRow
-from ws_edge.stores import Store
+from ws_edge.model.states import KeyState, Position, StoreKey, UnreadableRow
+from ws_edge.model.stores import Store
 from ws_edge.upstream.queries import (
     Page,
     Progress,

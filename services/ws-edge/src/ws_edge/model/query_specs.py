@@ -7,10 +7,10 @@ from google.protobuf.struct_pb2 import Value
 from statecast.push.v1 import query_pb2
 from statecast.push.v1.range_pb2 import Range
 from statecast_service.settings import suggest
-from ws_edge.authorization import Consumer, check_key, check_store
 from ws_edge.errors import MalformedFrameError
-from ws_edge.states import AnyKey, RangeKey, StoreKey
-from ws_edge.stores import Store, Stores, check_key_part, find
+from ws_edge.model.authorization import Consumer, check_key, check_store
+from ws_edge.model.states import AnyKey, RangeKey, StoreKey
+from ws_edge.model.stores import Store, Stores, check_key_part, find
 
 MAX_NAME = 64
 MAX_STEPS = 3

@@ -19,9 +19,9 @@ from testkit.ws_edge.odds import MARKETS, QueryReader, odds_edge, put_market, pu
 from testkit.ws_edge.odds import STORES as ODDS_STORES
 from ws_edge.__main__ import build, run
 from ws_edge.errors import CLOSE_RESTART
+from ws_edge.model.states import StoreKey
 from ws_edge.server import listen
 from ws_edge.settings import Settings
-from ws_edge.states import StoreKey
 
 ORDER = "statecast.orders.v1.Order"
 STORES = {"orders-by-key": "{field: customer_id}", "orders-by-item": "everyone"}

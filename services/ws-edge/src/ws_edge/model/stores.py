@@ -8,11 +8,11 @@ from google.protobuf.struct_pb2 import Value
 
 from statecast.row_fields import text_fields
 from statecast_service.settings import suggest
-from ws_edge import json_rows
-from ws_edge.authorization import OwnerRule
 from ws_edge.errors import MalformedFrameError, UnavailableError, UnknownStoreError
-from ws_edge.private_fields import PrivateField
-from ws_edge.states import AnyKey, RangeKey
+from ws_edge.model import json_rows
+from ws_edge.model.authorization import OwnerRule
+from ws_edge.model.private_fields import PrivateField
+from ws_edge.model.states import AnyKey, RangeKey
 
 MAX_KEY_PART = 1024
 JSON = "json"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from google.protobuf.message import Message
 
 from ws_edge.errors import UnreadableRowError
-from ws_edge.private_fields import PrivateRow
+from ws_edge.model.private_fields import PrivateRow
 
 
 class StoreKey(NamedTuple):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ws_edge.errors import ForbiddenError
-from ws_edge.states import AnyKey, KeyState
+from ws_edge.model.states import AnyKey, KeyState
 
 STAFF_GROUP = "staff"
 EVERYONE = "\0everyone"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ws_edge.authorization import Consumer, OwnerRule, check_key, check_row, check_staff, may_see
 from ws_edge.errors import ForbiddenError
-from ws_edge.states import KeyState, Position, StoreKey
+from ws_edge.model.authorization import Consumer, OwnerRule, check_key, check_row, check_staff, may_see
+from ws_edge.model.states import KeyState, Position, StoreKey
 
 ALICE = Consumer("customer-0001", "alice", False)
 STAFF = Consumer("", "operator", True)

@@ -11,8 +11,8 @@ from statecast.query.v1.query_pb2 import Store as ListedStore
 from statecast.query.v1.query_service_pb2 import ListShardsResponse
 from statecast_service.watched_files import FollowedFile
 from ws_edge.metrics import Metrics
-from ws_edge.stores import Store, Stores
-from ws_edge.upstream.listed_stores import BYTES, fault_of, store_of
+from ws_edge.model.listed_stores import BYTES, fault_of, store_of
+from ws_edge.model.stores import Store, Stores
 
 log = structlog.get_logger(__name__)
 

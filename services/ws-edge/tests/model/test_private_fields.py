@@ -19,10 +19,10 @@ from websockets.asyncio.client import ClientConnection
 from statecast.descriptors import MessageTypes
 from statecast.json_documents import document_of
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.private_fields import NOBODY, PrivateField, PrivateRow
-from ws_edge.states import StoreKey
+from ws_edge.model.private_fields import NOBODY, PrivateField, PrivateRow
+from ws_edge.model.states import StoreKey
 
-EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "game"
+EXAMPLE = Path(__file__).parents[4] / "docs" / "examples" / "game"
 TYPES = MessageTypes.read(EXAMPLE / "messages")
 GAME = TYPES.message_class("game.v1.Game")
 ALICE, BOB, CAROL = "customer-0001", "customer-0002", "customer-0003"

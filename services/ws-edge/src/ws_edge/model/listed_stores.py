@@ -9,9 +9,9 @@ from statecast.descriptors import MessageTypes
 from statecast.query.v1 import query_pb2
 from statecast.row_fields import check_owner, check_private
 from statecast_service.settings import suggest
-from ws_edge.authorization import OwnerRule
-from ws_edge.private_fields import PrivateField
-from ws_edge.stores import JSON, Store
+from ws_edge.model.authorization import OwnerRule
+from ws_edge.model.private_fields import PrivateField
+from ws_edge.model.stores import JSON, Store
 
 BYTES = "bytes"
 _MURMUR2 = (query_pb2.PARTITIONER_UNSPECIFIED, query_pb2.PARTITIONER_MURMUR2)

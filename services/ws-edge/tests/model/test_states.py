@@ -2,7 +2,7 @@
 
 import pytest
 
-from ws_edge.states import KeyState, Position, StoreKey, is_news
+from ws_edge.model.states import KeyState, Position, StoreKey, is_news
 
 KEY = StoreKey("orders-by-key", "o")
 

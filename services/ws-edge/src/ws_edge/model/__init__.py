@@ -1,0 +1,1 @@
+"""Stores, their keys and rows, and who may see them."""
