@@ -39,3 +39,16 @@ def test_a_row_leaves_the_group_that_it_was_joined_into(shipped: Callable[..., P
         "Pune": CitySales(city="Pune", invoices=1, amount_cents=250),
         "Delhi": CitySales(city="Delhi", invoices=1, amount_cents=750),
     }
+
+
+def test_a_group_has_the_source_of_its_newest_commit_from_any_partition(
+    shipped: Callable[..., Pipeline], batch: OneBatch
+) -> None:
+    older, newer = joined("a", lines=1, sequence=1000, city="Pune"), joined("b", lines=2, sequence=5, city="Pune")
+    state = StateRecord.FromString(newer[1])
+    state.source.commit_time.seconds += 60
+
+    records = batch.records(older, (newer[0], state.SerializeToString()), time=START)
+    [line] = batch.lines(shipped("sales-by-city"), records).collect()
+
+    assert StateRecord.FromString(bytes(line.value)).source == state.source

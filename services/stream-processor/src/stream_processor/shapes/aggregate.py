@@ -100,14 +100,14 @@ class AggregatePipeline(SummingPipeline):
 
     @override
     def records(self, read: Sequence[DataFrame], partitions: int, epoch: int, functions: Functions) -> DataFrame:
-        [changes] = read
+        changes = read[0].withColumn("committed", F.unix_micros("change.source.commit_time"))
         if self.events:
             events = contributed(changes, "after", "current", self, functions)
             sourced = events.withColumn("source", encode_source(F.col("change.source"), functions))
             lines = added(follow_clock(sourced, self.window), self, functions)
         else:
             summed = contributions(changes, self, functions)
-            rows = entries(summed, self, functions, columns_of(self.window)).drop("payload")
+            rows = entries(summed, self, functions, ["committed", *columns_of(self.window)]).drop("payload")
             known = known_rows(rows, self, every_change=True)
             lines = differences(follow_clock(known, self.window), self, functions)
         return to_records(self._groups(lines, epoch, functions), partitions, functions)

@@ -15,11 +15,14 @@ from stream_processor.steps.dead_letters import LETTER, explode_groups
 from stream_processor.steps.functions import Functions, row_type, within
 from stream_processor.steps.windows import still_open
 
+SOURCE = ("committed", "sequence", "source")
+"""Columns of a line: the time of the commit in microseconds, the place in its partition, and the encoded source."""
+
 
 def differences(known: DataFrame, pipeline: SummingPipeline, functions: Functions) -> DataFrame:
     """Returns a line per group to which a change makes a difference.
 
-    Its columns are `key`, `rows`, the parts, `ticks`, the position of the change, and LETTER.
+    Its columns are `key`, `rows`, the parts, `ticks`, SOURCE and LETTER.
 
     The numbers are the difference between the row's contributions and those that the state holds of it, so they add up
     exactly whichever order changes came in. A group that the row stays in has one line, and no reader sees it without
@@ -45,13 +48,13 @@ def differences(known: DataFrame, pipeline: SummingPipeline, functions: Function
     columns = (previous, F.col("current"), F.col("stated"), F.col("applied"), complete)
     by_state = pipeline.window is not None or pipeline.table is not None
     lines = "TRUNCATED" if pipeline.may_be_truncated else "CHANGED" if by_state else "STATED"
-    return _exploded(known, pipeline, functions, lines, columns, ["epoch", "sequence", "source"])
+    return _exploded(known, pipeline, functions, lines, columns, SOURCE)
 
 
 def added(events: DataFrame, pipeline: SummingPipeline, functions: Functions) -> DataFrame:
     """Returns a line per group that an event adds to; each adds 1 to the group's sequence. It is one of differences."""
     columns = (_nothing(), F.col("current"), _nothing(), F.lit(True), F.lit(True))
-    return _exploded(events, pipeline, functions, "CHANGED", columns, ["epoch", "sequence", "source"])
+    return _exploded(events, pipeline, functions, "CHANGED", columns, SOURCE)
 
 
 def touched(known: DataFrame, pipeline: SummingPipeline, functions: Functions, kept: Sequence[str]) -> DataFrame:

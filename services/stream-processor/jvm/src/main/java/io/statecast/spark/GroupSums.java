@@ -13,14 +13,14 @@ public final class GroupSums {
 
   /**
    * A line per group and batch, or in real-time mode per line: `key`, `rows` and `ticks`, which are sums, the `source` of
-   * the line with the highest (epoch, sequence), the parts, `ended` and `late`.
+   * the line with the newest commit, the parts, `ended` and `late`.
    *
    * <p>A group that is a window ends once the watermark is behind its end, and leaves the state. It has `ended` with the last
    * line of it, which is many ticks above the one before. A window without rows has none such, for it was deleted before.
    * `late` counts the lines that came after the end; where it is not 0, all but it and the key is null. Each line with one of
    * {@link LetterKeys} in its `key` goes on with its `letter`, and nothing else.
    *
-   * @param lines with `key` (text), `epoch`, `sequence`, `rows` and `ticks` (bigint, not null), `source` (binary), the parts
+   * @param lines with `key` (text), `sequence`, `rows` and `ticks` (bigint, not null), `committed` (µs, or null), `source`, the parts
    *     and `letter` (null on each line of a group)
    * @param names the columns of the parts
    * @param functions those of their {@link GroupPart}s

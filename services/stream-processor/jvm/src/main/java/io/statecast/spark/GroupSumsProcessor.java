@@ -1,6 +1,7 @@
 package io.statecast.spark;
 
 import java.time.Instant;
+import java.util.Comparator;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -24,17 +25,19 @@ final class GroupSumsProcessor extends StatefulProcessor<UTF8String, InternalRow
   /** After a crash fewer lines may have come before the end than readers know of: the end must be above those. */
   private static final long END_TICKS = 1L << 40;
 
+  private static final Comparator<Long> OLDEST_FIRST = Comparator.nullsFirst(Comparator.naturalOrder());
+
   private static final StructType BESIDE_PARTS =
       new StructType()
           .add("rows", "bigint", false)
           .add("ticks", "bigint", false)
-          .add("epoch", "bigint", false)
+          .add("committed", "bigint", true)
           .add("sequence", "bigint", false)
           .add("source", "binary", true);
 
   private static final int ROWS = 0;
   private static final int TICKS = 1;
-  private static final int EPOCH = 2;
+  private static final int COMMITTED = 2;
   private static final int SEQUENCE = 3;
   private static final int SOURCE = 4;
   private static final int PARTS = 5;
@@ -117,7 +120,7 @@ final class GroupSumsProcessor extends StatefulProcessor<UTF8String, InternalRow
     now[ROWS] = (Long) now[ROWS] + line.getLong(fields[ROWS]);
     now[TICKS] = (Long) now[TICKS] + line.getLong(fields[TICKS]);
     if (isNewer(line, now)) {
-      now[EPOCH] = line.getLong(fields[EPOCH]);
+      now[COMMITTED] = lines.value(line, fields[COMMITTED]);
       now[SEQUENCE] = line.getLong(fields[SEQUENCE]);
       now[SOURCE] = lines.value(line, fields[SOURCE]);
     }
@@ -129,16 +132,16 @@ final class GroupSumsProcessor extends StatefulProcessor<UTF8String, InternalRow
     }
   }
 
+  /** By the time of the commit: sequences of two partitions of a topic do not compare, those of one commit do. */
   private boolean isNewer(InternalRow line, Object[] now) {
-    int byEpoch = Long.compare(line.getLong(fields[EPOCH]), (Long) now[EPOCH]);
-    return byEpoch > 0 || (byEpoch == 0 && line.getLong(fields[SEQUENCE]) > (Long) now[SEQUENCE]);
+    int byTime = OLDEST_FIRST.compare((Long) lines.value(line, fields[COMMITTED]), (Long) now[COMMITTED]);
+    return byTime > 0 || (byTime == 0 && line.getLong(fields[SEQUENCE]) > (Long) now[SEQUENCE]);
   }
 
   private Object[] nothing() {
     Object[] now = new Object[fields.length];
     now[ROWS] = 0L;
     now[TICKS] = 0L;
-    now[EPOCH] = Long.MIN_VALUE;
     now[SEQUENCE] = Long.MIN_VALUE;
     for (int i = PARTS; i < now.length; i++) {
       now[i] = parts[i - PARTS].nothing();
