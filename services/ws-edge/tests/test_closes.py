@@ -1,6 +1,5 @@
 """Every end of a socket is counted under the reason that operators can act on."""
 
-import json
 from contextlib import suppress
 
 import pytest
@@ -87,16 +86,10 @@ async def test_a_client_that_answers_no_ping_is_counted_apart_from_a_lost_connec
 
 
 async def test_sockets_closed_by_the_edge_are_counted_by_their_reason() -> None:
-    async with RunningEdge(consumer_frames_per_s=1, frames_burst_s=1) as edge:
+    async with RunningEdge() as edge:
         async with edge.socket(expires_at=edge.wall_clock.now + 0.05) as expiring:
             edge.wall_clock.now += 1
             await expiring.wait_closed()
-        async with edge.socket(consumer="customer-0002") as flooding:
-            with suppress(ConnectionClosed):
-                for _ in range(2000):
-                    await flooding.send(json.dumps({"type": "order_updates_request", "order_id": "1"}))
-                while True:
-                    await flooding.recv()  # the close frame comes after the answers, so the client must read them
         async with edge.socket() as last:
             await until(lambda: len(edge.parts.sockets) == 1)
             await edge.parts.sockets.drain(0, 0)
@@ -104,7 +97,7 @@ async def test_sockets_closed_by_the_edge_are_counted_by_their_reason() -> None:
         await until(lambda: len(edge.parts.sockets) == 0)
         counted = closed(edge)
 
-    assert counted == {"expired": 1, "flood": 1, "restart": 1}
+    assert counted == {"expired": 1, "restart": 1}
 
 
 async def test_refused_handshakes_are_counted_by_their_cause() -> None:

@@ -10,7 +10,7 @@ from websockets.http11 import Request, Response
 
 from statecast_client.errors import StatecastError
 from statecast_client.push import Need, PushClient, PushError, PushRefusedError
-from statecast_client.push.protocol import FLOOD_PAUSE_S, MAX_PAUSE_S, SLOW_PAUSE_S, Backoff, Then, of_close, of_refusal
+from statecast_client.push.protocol import MAX_PAUSE_S, SLOW_PAUSE_S, Backoff, Then, of_close, of_refusal
 from testkit.push_server import GROUP, STORE, Peer, server
 
 
@@ -26,7 +26,6 @@ from testkit.push_server import GROUP, STORE, Peer, server
         (4403, Then.END, 0),
         (4404, Then.END, 0),
         (4408, Then.CONNECT, SLOW_PAUSE_S),
-        (4429, Then.CONNECT, FLOOD_PAUSE_S),
         (4999, Then.END, 0),
     ],
 )

@@ -8,8 +8,6 @@ EdgeError                          any of them; the text gives the remedy
 │   ├── ForbiddenError             forbidden               403
 │   ├── TooManySubscriptionsError  too_many_subscriptions  429
 │   ├── TooManyChannelsError       too_many_channels       429
-│   ├── TooManyFramesError         too_many_frames         429
-│   │   └── FrameFloodError        too_many_frames         429
 │   ├── TicketRefusedError         ticket_refused          403
 │   ├── UnknownChannelError        unknown_channel         404
 │   ├── UnreadableRowError         unreadable_row          500
@@ -46,7 +44,6 @@ CLOSE_EXPIRED = 4401
 CLOSE_REVOKED = 4403
 CLOSE_CHANNEL_ENDED = 4404
 CLOSE_SLOW = 4408
-CLOSE_FLOOD = 4429
 
 
 class EdgeError(Exception):
@@ -90,14 +87,6 @@ class TooManySubscriptionsError(RequestError, code="too_many_subscriptions", htt
 
 class TooManyChannelsError(RequestError, code="too_many_channels", http_status=429):
     """The consumer creates more channels an hour than it may."""
-
-
-class TooManyFramesError(RequestError, code="too_many_frames", http_status=429):
-    """The consumer or the address sends more frames a second than it may; this one was not read."""
-
-
-class FrameFloodError(TooManyFramesError):
-    """The client goes on sending too many frames: the socket is closed with 4429."""
 
 
 class TicketRefusedError(RequestError, code="ticket_refused", http_status=403):
@@ -181,7 +170,6 @@ BY_EDGE: Mapping[int, Close] = {
     CLOSE_REVOKED: Close("revoked", "The operators have ended the consumer's access."),
     CLOSE_CHANNEL_ENDED: Close("channel_ended", "The channel has expired or was deleted: create another one."),
     CLOSE_SLOW: Close("slow", "More than `WS_EDGE_MAX_OUTBOX_BYTES` wait for the client."),
-    CLOSE_FLOOD: Close("flood", "The client goes on sending far more frames than it may."),
 }
 """The reasons for which the edge closes sockets, by close code."""
 

@@ -53,6 +53,8 @@ class Metrics:
             self.sockets_closed.labels(reason)  # a rate needs the 0 before the first close
         meaning = "Handshakes refused, by error code; instead of busy the reason is draining, full or pace."
         self.sockets_refused = Counter("ws_edge_sockets_refused", meaning, ["reason"], registry=registry)
+        meaning = "For how long sockets were not read, because their consumer or address had sent more than it may."
+        self.throttled_seconds = Counter("ws_edge_throttled_seconds", meaning, registry=registry)
         meaning = "Subscriptions of all sockets, and one per consumer and channel that is watched."
         self.subscriptions = Gauge("ws_edge_subscriptions", meaning, registry=registry)
         self.unique_keys = Gauge("ws_edge_unique_keys", "Keys and ranges that are watched.", registry=registry)

@@ -116,15 +116,15 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     consumer_subscriptions: int = Field(20_000, ge=1)
     """Rows that one consumer may watch over all of its sockets; a range counts its `limit`."""
     consumer_frames_per_s: int = Field(1000, ge=1)
-    """Frames per second of one consumer, pings and parts of messages too, over all of its sockets."""
+    """Frames per second that are read of one consumer; a ping or a part is one, a message two and its KiB."""
     address_sockets: int = Field(5000, ge=1)
     """Open sockets of one address, behind which a whole network may be."""
     address_subscriptions: int = Field(200_000, ge=1)
     """Rows that the consumers of one address may watch."""
     address_frames_per_s: int = Field(10_000, ge=1)
-    """Frames per second of one address, pings and parts of messages too, over all of its sockets."""
+    """The same of one address."""
     frames_burst_s: float = Field(20.0, ge=1)
-    """This many seconds' worth of frames may arrive at once: by default enough to resume all that may be watched."""
+    """This many seconds' worth of frames may arrive at once."""
     origins: CommaSeparated[Annotated[str, AfterValidator(_origin)]] = ()
     """Sites on which browsers may open sockets, separated by commas; empty: the same host only; `*`: all."""
     sockets_per_s: float = Field(1000.0, gt=0)

@@ -1,17 +1,15 @@
 """Handshakes are admitted by origin, quotas, capacity and pace; the limits hold over all sockets of a real edge."""
 
 import json
-from contextlib import suppress
 from typing import Any
 
 import pytest
 from websockets.asyncio.client import ClientConnection
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import InvalidStatus
 
 from testkit.ws_edge.edge import Clock, RunningEdge, until
 from ws_edge.auth.admission import Pace, check_origin, departures
-from ws_edge.auth.quotas import MAX_STRIKES
-from ws_edge.errors import CLOSE_FLOOD, OriginRefusedError
+from ws_edge.errors import OriginRefusedError
 
 
 async def refused(edge: RunningEdge, **options: Any) -> tuple[int, str, str | None]:
@@ -84,19 +82,6 @@ async def test_a_range_counts_as_many_rows_as_it_may_have() -> None:
     assert answers[0]["range_watched"]["range"]["limit"] == 60
     assert answers[1]["error"]["code"] == "too_many_subscriptions"
     assert "watches 60 rows of 100" in answers[1]["error"]["message"]
-
-
-async def test_too_many_frames_are_refused_one_by_one_and_then_the_socket_is_closed() -> None:
-    async with RunningEdge(consumer_frames_per_s=1, frames_burst_s=1) as edge, edge.socket() as socket:
-        answers: list[dict[str, Any]] = []
-        with suppress(ConnectionClosed):
-            while len(answers) < 3 * MAX_STRIKES:
-                answers += [await watch(socket, "1")]
-        await socket.wait_closed()
-
-    assert answers[0]["data"]["status"] == "Unknown"
-    assert {"too_many_frames"} == {answer["error"]["code"] for answer in answers if "error" in answer}
-    assert socket.close_code == CLOSE_FLOOD
 
 
 async def test_sockets_above_the_pace_are_refused_with_retry_after() -> None:

@@ -7,14 +7,8 @@ import structlog.testing
 
 from testkit.ws_edge.edge import Clock
 from ws_edge.auth.gateway import Caller
-from ws_edge.auth.quotas import MAX_STRIKES, ChannelQuota, Quota, QuotaReservation, Quotas, TokenBucket, network_of
-from ws_edge.errors import (
-    FrameFloodError,
-    TooManyChannelsError,
-    TooManyFramesError,
-    TooManySocketsError,
-    TooManySubscriptionsError,
-)
+from ws_edge.auth.quotas import ChannelQuota, Quota, QuotaReservation, Quotas, TokenBucket, network_of
+from ws_edge.errors import TooManyChannelsError, TooManySocketsError, TooManySubscriptionsError
 from ws_edge.model.authorization import Consumer
 
 SMALL = Quota(sockets=2, subscriptions=3, frames_per_s=10, burst_s=1)
@@ -74,37 +68,29 @@ def test_subscriptions_are_counted_over_all_sockets_and_given_back(clock: Clock)
     second.check_subscription(1)
 
 
-def test_frames_are_counted_over_all_sockets_of_a_consumer(clock: Clock) -> None:
+def test_frames_are_paid_from_one_budget_by_all_sockets_of_a_consumer(clock: Clock) -> None:
     quotas = Quotas(SMALL, LARGE, clock)
     first, second, other = (opened(quotas, name, "") for name in ("a", "a", "b"))
-    for reservation in (first, second) * 5:
-        reservation.take_frame()
 
-    with pytest.raises(TooManyFramesError, match="10 frames a second"):
-        first.take_frame()
-    other.take_frame()
-    clock.now += 0.1
-    second.take_frame()
+    assert [first.pay(4), second.pay(6)] == [0, 0]
+    assert [first.pay(1), second.pay(2)] == pytest.approx([0.1, 0.3])  # the second waits in line
+    assert other.pay(1) == 0
+    clock.now += 0.5
+    assert second.pay(1) == 0
 
 
-def test_a_client_that_goes_on_is_refused_a_hundred_times(clock: Clock) -> None:
-    reservation = opened(Quotas(SMALL, LARGE, clock), "a", "")
-    for _ in range(10):
-        reservation.take_frame()
-    for _ in range(MAX_STRIKES):
-        with pytest.raises(TooManyFramesError) as refusal:
-            reservation.take_frame()
-        assert not isinstance(refusal.value, FrameFloodError)
+def test_frames_are_paid_from_one_budget_by_all_consumers_of_an_address(clock: Clock) -> None:
+    quotas = Quotas(LARGE, SMALL, clock)
+    first, second = opened(quotas, "a", "192.0.2.1"), opened(quotas, "b", "192.0.2.1")
+    first.pay(10)
 
-    with pytest.raises(FrameFloodError):
-        reservation.take_frame()
+    assert second.pay(5) == pytest.approx(0.5)
 
 
 def test_idle_accounts_are_forgotten(clock: Clock) -> None:
     quotas = Quotas(SMALL, LARGE, clock)
     reservation = opened(quotas, "a", "192.0.2.1")
-    for _ in range(10):
-        reservation.take_frame()
+    reservation.pay(10)
     quotas.forget_idle()
     assert len(quotas.accounts) == 2
     reservation.__exit__()

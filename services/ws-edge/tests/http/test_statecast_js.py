@@ -187,17 +187,6 @@ async def test_a_slow_client_waits_some_seconds(server: Server) -> None:
     assert await server.reason_in("waiting") == "4408"
 
 
-async def test_after_a_flood_the_client_waits_half_a_minute(server: Server) -> None:
-    server.close_codes = [4429]
-    await server.connect()
-
-    assert await server.reason_in("waiting") == "4429"
-    await server.page.clock.run_for(25_000)
-    assert await server.reason_in("waiting") == "4429"
-    await server.page.clock.run_for(6_000)
-    assert await server.reason_in("open") is None
-
-
 async def test_the_client_reconnects_when_the_server_said(server: Server) -> None:
     server.ticket_answers = [(503, {"Retry-After": "20"})]
     await server.connect("a")
@@ -311,24 +300,12 @@ async def test_a_socket_that_only_fails_counts_as_closed(server: Server) -> None
     "event", ["window.dispatchEvent(new Event('online'))", "document.dispatchEvent(new Event('visibilitychange'))"]
 )
 async def test_a_tab_or_a_network_that_comes_back_connects_at_once(server: Server, event: str) -> None:
-    server.close_codes = [4429]
+    server.close_codes = [4408]
     await server.connect()
     await server.reason_in("waiting")
     await server.page.evaluate(event)
 
     assert await server.reason_in("open") is None
-
-
-async def test_a_throttled_request_is_repeated(server: Server) -> None:
-    throttled = {"error": {"code": "too_many_frames", "message": "wait"}}
-    server.key_answers["a"] = [throttled, throttled]
-    await server.connect()
-    await server.reason_in("open")
-    for count in (2, 3):
-        await server.page.clock.run_for(2_000)
-        await server.asked("a", count)
-
-    assert await server.refusals() == []
 
 
 async def test_a_row_that_cannot_be_read_ends_no_subscription(server: Server) -> None:

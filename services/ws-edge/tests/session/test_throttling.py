@@ -1,18 +1,14 @@
-"""A frame that is refused because there are too many, or because it is wrong, is refused by its id."""
+"""Of a client that sends more than it may the edge reads more slowly; a wrong frame is refused by its id."""
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 from websockets.asyncio.client import ClientConnection
 
-from statecast.orders.v1.order_pb2 import Order
-from statecast_client.push import PushClient
-from testkit.ws_edge.edge import RunningEdge
-from ws_edge.model.states import StoreKey
-from ws_edge.settings import Settings
-
-ORDERS = "orders-by-key"
+from testkit.waiting import scaled
+from testkit.ws_edge.edge import RunningEdge, until
 
 
 async def refusal(socket: ClientConnection) -> dict[str, Any]:
@@ -21,24 +17,6 @@ async def refusal(socket: ClientConnection) -> dict[str, Any]:
         frame: dict[str, Any] = json.loads(await socket.recv())
         if "error" in frame:
             return frame
-
-
-async def test_a_throttled_request_is_refused_by_its_id() -> None:
-    async with RunningEdge(consumer_frames_per_s=1, frames_burst_s=1) as edge, edge.socket("/v1/stream") as socket:
-        for name in ("first", "second"):
-            await socket.send(json.dumps({"id": name, "subscribe": {"store": ORDERS, "key": {"group": name}}}))
-        frame = await refusal(socket)
-
-    assert (frame["id"], frame["error"]["code"]) == ("second", "too_many_frames")
-
-
-async def test_a_throttled_order_is_refused_by_its_id() -> None:
-    async with RunningEdge(consumer_frames_per_s=1, frames_burst_s=1) as edge, edge.socket() as socket:
-        for name in ("1", "2"):
-            await socket.send(json.dumps({"type": "order_updates_request", "order_id": name}))
-        frame = await refusal(socket)
-
-    assert (frame["error"]["order_id"], frame["error"]["code"]) == ("2", "too_many_frames")
 
 
 @pytest.mark.parametrize("wrong", [{"subscribe": {"store": 5}}, {"subscribe": {"nothing": 1}}, {"none": {}}])
@@ -50,25 +28,75 @@ async def test_a_wrong_frame_is_refused_by_its_id(edge: RunningEdge, wrong: dict
     assert (frame["id"], frame["error"]["code"]) == ("7", "malformed_frame")
 
 
-async def test_no_subscription_is_lost_by_a_client_that_asks_faster_than_it_may() -> None:
+SLOWLY: dict[str, Any] = {"consumer_frames_per_s": 4, "frames_burst_s": 1}
+"""A subscription costs a little more than two frames."""
+
+
+def throttled_s(edge: RunningEdge) -> float:
+    """For how long sockets of the edge were not read."""
+    return edge.parts.metrics.registry.get_sample_value("ws_edge_throttled_seconds_total") or 0.0
+
+
+async def test_no_request_is_lost_or_refused_of_a_client_that_sends_more_than_it_may() -> None:
     names = [str(number) for number in range(6)]
-    async with RunningEdge(consumer_frames_per_s=2, frames_burst_s=1) as edge:
+    async with RunningEdge(**SLOWLY) as edge, edge.socket() as socket:
         for name in names:
-            edge.query.put(StoreKey(ORDERS, name), Order(order_id=name, customer_id="customer-0001"))
-        async with PushClient(f"ws://{edge.address}/v1/stream", credentials=edge.headers()) as client:
-            subscriptions = [await client.subscribe(ORDERS, name) for name in names]
-            updates = [await anext(subscription) for subscription in subscriptions]
+            await socket.send(json.dumps({"type": "order_updates_request", "order_id": name}))
+        frames = [json.loads(await socket.recv()) for _ in names]
+        slowed = throttled_s(edge)
 
-    assert [update.key.group for update in updates] == names
+    assert [frame["data"]["order_id"] for frame in frames] == names
+    assert slowed > 1
 
 
-def test_a_consumer_and_an_address_may_resume_at_once_all_that_they_may_watch() -> None:
-    fields = Settings.model_fields
-    defaults = {name: field.default for name, field in fields.items()}
-    for who in ("consumer", "address"):
-        burst = defaults[f"{who}_frames_per_s"] * defaults["frames_burst_s"]
+async def test_the_sockets_of_a_consumer_wait_in_one_line_and_those_of_others_in_none() -> None:
+    async with RunningEdge(**SLOWLY) as edge, edge.socket() as first, edge.socket() as second:
+        for _ in range(8):
+            await first.ping()
+        await until(lambda: throttled_s(edge) > 0)
+        await second.ping()
+        before = throttled_s(edge)
+        async with edge.socket(consumer="customer-0002") as other:
+            await (await other.ping())
+        await until(lambda: throttled_s(edge) > before)
 
-        assert burst >= defaults[f"{who}_subscriptions"]
+
+async def test_large_messages_cost_more() -> None:
+    async with RunningEdge(consumer_frames_per_s=10, frames_burst_s=1) as edge, edge.socket() as socket:
+        await socket.send(json.dumps({"type": "order_updates_request", "order_id": "1"}) + " " * 12_000)
+        await socket.recv()
+
+        assert throttled_s(edge) > 0.3
+
+
+@pytest.mark.parametrize("how", ["drain", "expiry"])
+async def test_a_throttled_socket_is_closed_as_soon_as_any_other(how: str) -> None:
+    async with (
+        RunningEdge(consumer_frames_per_s=1, frames_burst_s=1) as edge,
+        edge.socket(expires_at=edge.wall_clock.now + 0.05) as socket,
+    ):
+        await socket.send(" " * 16_000)
+        await until(lambda: throttled_s(edge) > 10)
+        if how == "drain":
+            await edge.parts.sockets.drain(0, 0)
+        edge.wall_clock.now += 1
+        async with asyncio.timeout(scaled(5)):
+            await socket.wait_closed()
+
+    assert socket.close_code == {"drain": 1012, "expiry": 4401}[how]
+
+
+async def test_a_pong_that_the_edge_does_not_read_yet_is_waited_for() -> None:
+    lively: dict[str, Any] = {"ping_interval_s": 0.05, "ping_timeout_s": 0.1}
+    async with RunningEdge(**SLOWLY, **lively) as edge, edge.socket() as socket:
+        for name in "12345":
+            await socket.send(json.dumps({"type": "order_updates_request", "order_id": name}))
+        frames = [json.loads(await socket.recv()) for _ in range(5)]
+        slowed = throttled_s(edge)
+
+    assert {frame["data"]["status"] for frame in frames} == {"Unknown"}
+    assert slowed > 1
+    assert socket.close_code == 1000
 
 
 @pytest.mark.parametrize("path", ["/update/orders", "/v1/stream"])

@@ -5,7 +5,6 @@ import itertools
 import logging
 import ssl
 from collections.abc import Mapping, Sequence
-from random import random
 from typing import Any, Self, TypeVar
 
 from statecast.push.v1.push_pb2 import ServerFrame
@@ -23,10 +22,6 @@ from statecast_client.push.subscription import RangeSubscription, Subscription, 
 
 GOES_ON = ("unavailable", "unreadable_row", "row_too_large")
 """Errors after which a subscription stays: its answer, or the key's next row, follows."""
-
-THROTTLED = "too_many_frames"
-"""The request was not read: it is sent again, after between one and two of these pauses."""
-THROTTLED_PAUSE_S = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +60,6 @@ class PushClient:
         self._connection = Connection(urls, Access(credentials or {}, tls, proxy), self._ask_all, self._receive)
         self._subscriptions: dict[Name, Watching] = {}
         self._asked: dict[str, Watching] = {}
-        self._repeats = set[asyncio.Task[None]]()
         self._ids = map(str, itertools.count(1))
         self._ended: StatecastError | None = PushError("this client is not open: use it in `async with`")
 
@@ -75,9 +69,8 @@ class PushClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for task in (self._run, *self._repeats):
-            task.cancel()
-        await asyncio.gather(self._run, *self._repeats, return_exceptions=True)
+        self._run.cancel()
+        await asyncio.gather(self._run, return_exceptions=True)
         self._finish(PushError("this client is closed"), None)
 
     @property
@@ -167,13 +160,6 @@ class PushClient:
         self._asked[frame_id] = subscription
         await self._connection.send(subscription.opening(frame_id))
 
-    async def _repeat(self, frame_id: str) -> None:
-        """Sends a request again that the server has not read, unless another has taken its place meanwhile."""
-        await asyncio.sleep(THROTTLED_PAUSE_S * (1 + random()))  # noqa: S311  it is no secret
-        subscription = self._asked.pop(frame_id, None)
-        if subscription is not None:
-            await self._ask(subscription)
-
     def _receive(self, frame: ServerFrame) -> None:
         if frame.HasField("query"):
             self._receive_of_query(frame)
@@ -188,9 +174,6 @@ class PushClient:
                 self._asked[frame.id].begin(getattr(frame, event))
             case "error" if frame.id in self._asked and frame.error.code in GOES_ON:
                 log.warning("%s: %s", frame.error.code, frame.error.message)
-            case "error" if frame.id in self._asked and frame.error.code == THROTTLED:
-                self._repeats.add(task := asyncio.create_task(self._repeat(frame.id)))
-                task.add_done_callback(self._repeats.discard)
             case "error" if frame.id in self._asked:
                 subscription = self._asked[frame.id]
                 self._forget(subscription)

@@ -24,7 +24,6 @@ from statecast_client.errors import StatecastError
 
 SUBPROTOCOL = Subprotocol("statecast.push.v1+proto")
 
-FLOOD_PAUSE_S = 30.0
 """How long a client that sends too much stays away."""
 SLOW_PAUSE_S = 5.0
 """How long a client that reads too slowly stays away."""
@@ -95,11 +94,10 @@ _MEANINGS = {
     4403: (Then.END, "the operators have ended this consumer's access"),
     4404: (Then.END, "the channel has expired or was deleted"),
     4408: (Then.CONNECT, "more waited for this client than may"),
-    4429: (Then.CONNECT, "this client sends more frames than it may"),
 }
 """What HTTP statuses and close codes mean; of the others, those that blame the client end it."""
 
-_PAUSES_S = {4408: SLOW_PAUSE_S, 4429: FLOOD_PAUSE_S}
+_PAUSES_S = {4408: SLOW_PAUSE_S}
 """How long to wait after a close that the next connection would bring about again at once."""
 
 

@@ -9,18 +9,11 @@ import structlog
 
 from ws_edge.auth.gateway import Caller
 from ws_edge.errors import (
-    FrameFloodError,
     TooManyChannelsError,
-    TooManyFramesError,
     TooManySocketsError,
     TooManySubscriptionsError,
 )
 from ws_edge.model.authorization import Consumer
-
-MAX_STRIKES = 1000
-STRIKES_FORGOTTEN_PER_S = 1.0
-"""A socket that has had so many frames refused, less those that were forgotten, is closed; it may watch as many keys,
-so one that resumes them all meanwhile is throttled, and not closed."""
 
 IPV6_PREFIX_BITS = 64
 """One IPv6 subscriber gets a prefix of at most this length, so all addresses within it count as one."""
@@ -31,7 +24,10 @@ log = structlog.get_logger(__name__)
 
 
 class TokenBucket:
-    """Holds at most `burst` tokens, starts full, and gains `rate` tokens a second. Times are monotonic seconds."""
+    """Holds at most `burst` tokens, starts full, and gains `rate` tokens a second. Times are monotonic seconds.
+
+    It is used in one of two ways: `take` refuses what is beyond it, `pay` goes into debt and says how long that lasts.
+    """
 
     __slots__ = ("_refilled_at", "_tokens", "burst", "rate")
 
@@ -45,6 +41,14 @@ class TokenBucket:
         is_taken = self._refilled(now) >= 1
         self._tokens -= is_taken
         return is_taken
+
+    def pay(self, cost: float, now: float) -> float:
+        """Takes so many tokens, whether there are as many or not; returns after how many seconds none is owed.
+
+        Those who pay at the same time wait in line: each one's time is behind that of the one before.
+        """
+        self._tokens = self._refilled(now) - cost
+        return max(0.0, -self._tokens / self.rate)
 
     def is_full(self, now: float) -> bool:
         """Whether no token is missing, so that a new bucket would be the same."""
@@ -64,8 +68,9 @@ class Quota:
     subscriptions: int
     """The rows that may be watched: one for a key, and for a range as many as it may have members."""
     frames_per_s: int
+    """A frame costs one, a watch in it one more, and 1,024 bytes of it one more."""
     burst_s: float
-    """This many seconds' worth of frames may arrive at once."""
+    """This many seconds' worth may arrive at once."""
 
 
 @dataclass(slots=True, eq=False)
@@ -74,7 +79,7 @@ class Account:
 
     name: str
     quota: Quota
-    frames: TokenBucket
+    budget: TokenBucket
     sockets: int = 0
     subscriptions: int = 0
     is_warned: bool = False
@@ -116,15 +121,15 @@ class Quotas:
     def forget_idle(self) -> None:
         """Drops idle accounts, since their successors would be the same. To be called now and then."""
         now = self.clock()
-        idle = [key for key, account in self.accounts.items() if not account.sockets and account.frames.is_full(now)]
+        idle = [key for key, account in self.accounts.items() if not account.sockets and account.budget.is_full(now)]
         for key in idle:
             del self.accounts[key]
 
     def _account(self, key: Hashable, name: str, quota: Quota) -> Account:
         account = self.accounts.get(key)
         if account is None:
-            frames = TokenBucket(quota.frames_per_s, quota.frames_per_s * quota.burst_s, self.clock())
-            account = self.accounts[key] = Account(name, quota, frames)
+            budget = TokenBucket(quota.frames_per_s, quota.frames_per_s * quota.burst_s, self.clock())
+            account = self.accounts[key] = Account(name, quota, budget)
         return account
 
 
@@ -136,7 +141,6 @@ class QuotaReservation:
     accounts: tuple[Account, ...]
     clock: Callable[[], float]
     _subscriptions: int = field(default=0, init=False)
-    _strikes: TokenBucket | None = field(default=None, init=False)
 
     def __enter__(self) -> Self:
         self.quotas.sockets += 1
@@ -164,16 +168,10 @@ class QuotaReservation:
             account.subscriptions += subscriptions - self._subscriptions
         self._subscriptions = subscriptions
 
-    def take_frame(self) -> None:
-        """Counts a frame. Raises TooManyFramesError for one too many, FrameFloodError when that goes on."""
+    def pay(self, cost: float) -> float:
+        """Takes the cost from both budgets; returns for how many seconds the socket is not to be read on."""
         now = self.clock()
-        for account in self.accounts:
-            if not account.frames.take(now):
-                limit = account.quota.frames_per_s
-                text = f"{account.name} sends more than {limit} frames a second: wait a moment, then send it again"
-                if self._strikes is None:
-                    self._strikes = TokenBucket(STRIKES_FORGOTTEN_PER_S, MAX_STRIKES, now)
-                raise TooManyFramesError(text) if self._strikes.take(now) else FrameFloodError(text)
+        return max(account.budget.pay(cost, now) for account in self.accounts)
 
 
 @dataclass

@@ -14,21 +14,20 @@
  * status of a refused `POST …/tickets` (browsers do not show that of a handshake), it connects again, but:
  *     4401, 401         asks `credentials` once for newer ones, and resumes; when that does not help it ends
  *     4403, 4404, 1009  ends: access or channel ended, frame too large; so do other codes from 4000 on, and 400–499
- *     4408, 4429        connects again after 5 and 30 seconds; 429 and 503 after `Retry-After`; 1012 as `reconnect` says
+ *     4408              connects again after 5 seconds; 429 and 503 after `Retry-After`; 1012 as `reconnect` says
  * When it ends, `onError` of all subscriptions and the event `error` get the reason; `live.reason` keeps it.
  */
 
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS, CALL_TIMEOUT_MS] = [250, 10_000, 10_000];
-const PAUSES_MS = { 4408: 5_000, 4429: 30_000 }; // after closes that would come again at once
+const PAUSES_MS = { 4408: 5_000 }; // after closes that would come again at once
 const [HANDSHAKE_MS, PROBE_MS, PROBES] = [10_000, 15_000, 2]; // so many probes without an answer: after 45 s of silence
 const [RENEWED_AT, LONGEST_AHEAD_MS] = [0.8, 300_000]; // of the time that is left, but not more than so long ahead
 const [SHORTEST_TIMER_MS, LONGEST_TIMER_MS] = [1000, 2 ** 31 - 1]; // whatever the clocks say
 const [TOO_LARGE, EXPIRED] = [1009, [401, 4401]];
 const [SUBPROTOCOL, TICKET] = ["statecast.push.v1+json", "statecast.ticket."]; // a ticket is not part of the address
 const LARGEST_AFTER = 8192; // of the positions in a frame, in characters: the server refuses larger frames
-const [THROTTLED, THROTTLED_PAUSE_MS] = ["too_many_frames", 1000]; // the server has not read it
 const UNSHOWN = ["unreadable_row", "row_too_large"];
-const PASSING = ["408", "429", "4408", "4429", "unreachable"];
+const PASSING = ["408", "429", "4408", "unreachable"];
 
 /** Why the server, or this client, refused something. `code` is a stable word or number, the message is for people. */
 export class StatecastError extends Error {
@@ -172,7 +171,7 @@ export class Statecast extends EventTarget {
   }
 
   #probe() { // browsers do not show the server's pings; a request that ends nothing is answered, too
-    this.#send({ unwatch_query: { name: "statecast.js probe" } }, { again() {} });
+    this.#send({ unwatch_query: { name: "statecast.js probe" } }, {});
   }
 
   #over(error) {
@@ -204,7 +203,6 @@ export class Statecast extends EventTarget {
     if (this.#subscriptions.has(name)) throw new StatecastError("already_subscribed", `${name} is watched already`);
     const ask = (position) => ({ [verb]: { ...what, after: position, interval_ms: intervalMs, repeat } });
     const subscription = { ...handlers, name, ask, position: after, cancel: { [`un${verb}`]: what }, ranges: new Map() };
-    subscription.again = () => this.#ask(subscription);
     subscription.unsubscribe = () => this.#unsubscribe(subscription);
     this.#subscriptions.set(name, subscription);
     if (this.state === "open") this.#ask(subscription);
@@ -222,10 +220,7 @@ export class Statecast extends EventTarget {
     this.#subscriptions.delete(subscription.name);
     this.#requests.delete(subscription.request);
     if (this.state !== "open") return;
-    await new Promise((ended) => {
-      const asker = { ended, again: () => this.#send(subscription.cancel, asker) };
-      asker.again();
-    });
+    await new Promise((ended) => this.#send(subscription.cancel, { ended }));
   }
 
   #send(request, asker) {
@@ -272,7 +267,6 @@ export class Statecast extends EventTarget {
   }
 
   #answer({ id, authenticated, error: refusal, ...frame }, asker) {
-    if (asker?.again && refusal?.code === THROTTLED) return this.#repeat(id, asker);
     const began = frame.subscribed ?? frame.range_watched;
     const error = refusal && new StatecastError(refusal.code, refusal.message);
     if (asker?.name && refusal?.code === "unavailable") return asker.onDelay?.(error); // its answer follows
@@ -286,11 +280,6 @@ export class Statecast extends EventTarget {
     if (error) this.#subscriptions.delete(asker?.name);
     if (error) asker?.onError?.(error);
     asker?.ended?.();
-  }
-
-  #repeat(id, asker) {
-    const pause = THROTTLED_PAUSE_MS * (1 + Math.random());
-    setTimeout(() => this.#requests.delete(id) && asker.again(), pause); // unless it has ended, or was asked anew
   }
 
   #renewBefore(expiresAt) {

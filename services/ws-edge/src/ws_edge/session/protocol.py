@@ -93,9 +93,10 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
       and keeps its connection. Here the library's answer is sent (431), or 400 when it has none.
     - The base parses all that was read at once, and tells the application of messages alone. A client that sends empty
       pings, pongs or fragments as fast as it can would hold the event loop for seconds, and count for nothing. Here
-      little is parsed at a time, every frame is an event, and none is parsed before the application has taken the last.
-    - The base answers pings of a client that does not read, and keeps the answers. Here the newest one is answered
-      when the client reads again.
+      little is parsed at a time, every frame is an event, and none is parsed before the application asks for it.
+    - The base reads on from a client that does not read itself, and waits a bounded time for a pong that it has not
+      read. Here nothing is read while more than `send_buffer` waits to be sent, and the time of a pong begins anew with
+      each frame that is read and whenever the client has read; while the application asks for none, it rests.
     - The base logs an error for each handshake that the application refuses with an answer, and a traceback for text
       that is not UTF-8. Here neither is an error of the service.
     - Data for a client that reads slowly is bounded by `send_buffer` bytes here, and as many in the kernel; the
@@ -107,8 +108,8 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
         self._send_buffer = send_buffer
         self._unparsed = bytearray()
         self._late_frames = 0
-        self._pong = b""
-        """The answer that waits until the client reads."""
+        self._is_alive = False
+        """Whether the client has sent or read something since a pong was last awaited in vain."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -135,11 +136,12 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
         self.transport.write(wire)
 
     async def receive(self) -> Any:
-        message = await self.queue.get()
         if self.read_paused and self.queue.empty():
+            await self.writable.wait()
             self.read_paused = False
+            self._is_alive = True
             self._parse_later()
-        return message
+        return await self.queue.get()
 
     def data_received(self, data: bytes) -> None:
         self._unparsed += data
@@ -147,9 +149,7 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if self._pong and not self.close_sent and not self.transport.is_closing():
-            self.transport.write(self._pong)
-            self._pong = b""
+        self._is_alive = True
 
     def _parse_later(self) -> None:
         """Goes on with the unparsed bytes when others have had their turn, and then reads on."""
@@ -179,11 +179,9 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
             self.transport.close()
 
     def handle_ping(self) -> None:
-        answers = self.conn.data_to_send()
-        if self.writable.is_set() and self.handshake_complete and not self.close_sent:
-            self.transport.write(b"".join(answers))
-        elif answers:
-            self._pong = answers[-1]
+        answer = b"".join(self.conn.data_to_send())
+        if self.handshake_complete and not self.close_sent:
+            self.transport.write(answer)
         self._count_frame()
 
     def handle_pong(self, event: Frame) -> None:
@@ -263,6 +261,11 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
         self._abort_later()
 
     def keepalive_timeout(self) -> None:
+        is_unread = self.read_paused and self.writable.is_set()
+        if self._is_alive or is_unread:
+            self._is_alive = False
+            self.pong_timer = self.loop.call_later(self.config.ws_ping_timeout or 0.0, self.keepalive_timeout)
+            return
         if not self.close_sent and not self.transport.is_closing():
             self.queue.put_nowait(by_protocol(NO_PONG, "keepalive ping timeout"))
         super().keepalive_timeout()

@@ -1,5 +1,6 @@
 """One open socket: who is at its other end, the keys that it watches, its requests, and when it ends."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from itertools import chain
@@ -24,15 +25,12 @@ from ws_edge.codec.frames import (
 from ws_edge.errors import (
     BY_PROTOCOL,
     CLOSE_EXPIRED,
-    CLOSE_FLOOD,
     CLOSE_RESTART,
     CLOSE_SLOW,
     CONTROL,
-    FrameFloodError,
     MalformedFrameError,
     RequestError,
     RowTooLargeError,
-    TooManyFramesError,
     TooManySubscriptionsError,
     UnavailableError,
 )
@@ -49,6 +47,9 @@ from ws_edge.settings import Settings
 
 if TYPE_CHECKING:
     from ws_edge.session.channel_feed import ChannelFeed
+
+THROTTLE_STEP_S = 1.0
+"""How often a socket that is not read looks whether it was ended."""
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
@@ -99,6 +100,8 @@ class Session(Subscriber):
     writer: SocketWriter = field(init=False)
     stalled: bool = field(default=False, init=False)
     """Whether the socket was cut off because its client does not read."""
+    throttled_s: float = field(default=0.0, init=False)
+    """For how many seconds the socket was not read, because its client had sent more than it may."""
     _keys: dict[AnyKey, Subscription] = field(default_factory=dict, init=False)
     _ranges: dict[AnyKey, Subscription] = field(default_factory=dict, init=False)
     _queries: dict[str, LiveQuery] = field(default_factory=dict, init=False)
@@ -119,7 +122,9 @@ class Session(Subscriber):
                 if self.writer.end_code is not None:
                     await self.writer.closed()
                     continue
-                self._handle(event, expiry, feed)
+                await self._throttle(event)
+                if not is_ping(event):
+                    self._handle(event, expiry, feed)
                 await self.writer.catch_up(self.context.settings.max_replies)
             code = int(event.get("code") or 1005)
             if event.get(BY_PROTOCOL):
@@ -131,6 +136,15 @@ class Session(Subscriber):
                 feed.close()
             self._unsubscribe_all()
             self.writer.stop()
+
+    async def _throttle(self, event: Mapping[str, Any]) -> None:
+        """Pays for a frame; returns when its budgets owe nothing any more, or the socket ends."""
+        wait_s = self.reservation.pay(cost_of(event))
+        self.throttled_s += wait_s
+        self.context.metrics.throttled_seconds.inc(wait_s)
+        while wait_s > 0 and self.writer.end_code is None:
+            await asyncio.sleep(min(wait_s, THROTTLE_STEP_S))
+            wait_s -= THROTTLE_STEP_S
 
     def end(self, code: int, reason: str) -> None:
         """Ends the session: drops everything unsent, and closes the socket. Only the first call counts."""
@@ -242,10 +256,6 @@ class Session(Subscriber):
     def _handle(self, event: Mapping[str, Any], expiry: ExpiryTimer, feed: "ChannelFeed | None") -> None:
         reference = ""
         try:
-            if CONTROL in event or event.get("bytes") == b"":  # React Native pings by empty binary messages
-                self.reservation.take_frame()
-                return
-            self._take_frame(event)
             request = self.codec.parse(event)
             reference = request.reference
             if isinstance(request, RefreshRequest):
@@ -260,27 +270,8 @@ class Session(Subscriber):
                 raise MalformedFrameError(text)
             else:
                 feed.begin(request)
-        except FrameFloodError as error:
-            self.end(CLOSE_FLOOD, str(error))
         except RequestError as error:
             self.fail(error, error.reference or reference)
-
-    def _take_frame(self, event: Mapping[str, Any]) -> None:
-        """Counts a frame. Raises as `take_frame`, for the request in the frame, which its client can then repeat."""
-        try:
-            self.reservation.take_frame()
-        except FrameFloodError:
-            raise
-        except TooManyFramesError as error:
-            error.reference = self._reference_in(event)
-            raise
-
-    def _reference_in(self, event: Mapping[str, Any]) -> str:
-        """The client's name for the request in a frame; empty when it cannot be read."""
-        try:
-            return self.codec.parse(event).reference
-        except RequestError as error:
-            return error.reference
 
     def fail(self, error: RequestError, reference: str) -> None:
         self.context.metrics.errors.labels(error.code).inc()
@@ -374,3 +365,15 @@ class Session(Subscriber):
     def count(self) -> None:
         in_queries = sum(query.rows for query in self._queries.values())
         self.reservation.hold(len(self._keys) + sum(map(rows_of, self._ranges)) + in_queries)
+
+
+def is_ping(event: Mapping[str, Any]) -> bool:
+    """Whether it is a frame that only counts: one of the protocol itself, or an empty message, as phones ping."""
+    return CONTROL in event or event.get("bytes") == b""
+
+
+def cost_of(event: Mapping[str, Any]) -> float:
+    """The cost of a frame: one, one more for the request in a message, and one for 1,024 bytes of it."""
+    if is_ping(event):
+        return 1.0
+    return 2.0 + len(event.get("text") or event.get("bytes") or "") / 1024

@@ -171,7 +171,8 @@ class Sockets:
             del self._open[session]
             reason = reason_of(session.stalled, session.writer.end_code, code)
             metrics.sockets_closed.labels(reason).inc()
-            socket_log.info("socket_closed", code=code, reason=reason)
+            throttled_s = round(session.throttled_s, 3)
+            socket_log.info("socket_closed", code=code, reason=reason, throttled_s=throttled_s)
 
     def _route(self, scope: Mapping[str, Any]) -> tuple[FrameCodec, WatchRequest | None, str | None]:
         """Returns a socket's codec, the request that its address makes, and the channel to attach it to, if any.
