@@ -105,6 +105,7 @@ def process_specs(settings: Settings, secret: str, staff: Mapping[str, str]) -> 
     query = settings.model_dump(include={"replicas", "session_timeout_ms"}) | {"host": HOST, "advertised_host": HOST}
     query["stores"] = files[STORES]
     edge = {"host": HOST, "gateway_secret": secret, "query_addresses": ",".join(map(at, QUERIES))}
+    edge["domains"] = str(domains_directory(settings))
 
     service = partial(_service, settings)
 

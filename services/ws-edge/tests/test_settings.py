@@ -1,5 +1,7 @@
 """A wrong setting is refused by name before anything starts."""
 
+from pathlib import Path
+
 import pytest
 
 from statecast_service.errors import SettingsError
@@ -106,3 +108,10 @@ def test_beyond_this_machine_secrets_are_long_and_not_those_of_the_demonstration
         load_settings(Settings)
 
     assert secret not in str(refusal.value)
+
+
+def test_the_directory_of_domains_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WS_EDGE_DOMAINS", str(tmp_path / "none"))
+
+    with pytest.raises(SettingsError, match=r"WS_EDGE_DOMAINS='.*/none': Path does not point to a directory"):
+        load_settings(Settings)

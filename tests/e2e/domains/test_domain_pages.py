@@ -76,7 +76,7 @@ async def test_a_customer_sees_the_bookings_within_a_stretch_of_time(
 
 
 async def test_staff_see_holders_shops_and_any_store(visits: Visits) -> None:
-    operator = await signed_in(visits, "/#holders", "operator-demo-key")
+    operator = await signed_in(visits, "/#positions", "operator-demo-key")
     page = operator.page
     client = page.get_by_role("region", name="Clients").get_by_role("link").first
     await client.click(timeout=TIMEOUT_MS)

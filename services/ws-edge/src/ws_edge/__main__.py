@@ -33,6 +33,7 @@ from ws_edge.errors import RequestError
 from ws_edge.http.app import edge_app, http_app
 from ws_edge.http.caching import PublicCaching
 from ws_edge.http.channel_rest import ChannelRest
+from ws_edge.http.pages import Pages
 from ws_edge.http.rest import Rest
 from ws_edge.http.staff_rest import EdgeReport, StaffRest
 from ws_edge.http.store_listing import StoreListing
@@ -149,6 +150,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
         StoreListing(stores, rest.consumer).router(),
         StoreRest(client, stores, rest.consumer, page_tokens, settings.page_size, caching).router(),
         StaffRest(client, RevocationLog(writer, wall_clock), report, rest.consumer).router(),
+        Pages(settings.domains).router(),
     ]
     metrics.sockets.set_function(lambda: len(sockets))
     metrics.subscriptions.set_function(lambda: hub.subscriptions)

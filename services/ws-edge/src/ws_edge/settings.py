@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Self, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, DirectoryPath, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
 
 from statecast_service.kafka import KafkaSettings
@@ -54,6 +54,9 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """Addresses of the query service as host:port, separated by commas."""
     gateway_secret: SecretStr
     """Secret that the gateway sends as X-Gateway-Secret; with commas: the first one signs, all are accepted."""
+
+    domains: DirectoryPath | None = None
+    """A directory with one for each domain, of which the files in `page` are served; empty serves none."""
 
     tls_certificate: Path | None = None
     """Certificate of the port, as PEM with its chain; empty serves without TLS."""

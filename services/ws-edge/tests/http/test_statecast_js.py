@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import AsyncIterator
-from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -10,9 +9,8 @@ from playwright.async_api import Error, Page, Route, WebSocketRoute
 
 from testkit.chromium import chromium
 from testkit.ws_edge.edge import until
-from ws_edge.http.app import page_files
+from ws_edge.http.pages import SHIPPED
 
-PATHS = page_files()
 ORIGIN = "http://edge.test"
 CONNECT = """async (tokens) => {
     const { Statecast, StatecastError } = await import("/statecast.js");
@@ -119,9 +117,8 @@ class Server:
         if path == "/v1/tickets":
             status, headers = self.ticket_answers.pop(0) if self.ticket_answers else (200, {})
             await route.fulfill(status=status, headers=headers, json={"ticket": "t"} if status == 200 else {})
-        elif path in PATHS:
-            script = files("ws_edge").joinpath("page", PATHS[path]).read_text()
-            await route.fulfill(body=script, content_type="text/javascript")
+        elif path == "/statecast.js":
+            await route.fulfill(path=SHIPPED / "statecast.js", content_type="text/javascript")
         else:
             await route.fulfill(body="<!doctype html>", content_type="text/html")
 

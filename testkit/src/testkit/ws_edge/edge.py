@@ -5,6 +5,7 @@ import json
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from websockets.asyncio.client import connect
@@ -98,9 +99,11 @@ def gateway_headers(secret: str, consumer: str, groups: str, claims: str = NOTHI
 
 
 SECRET = "throw-away-secret"
+DOMAINS = Path(__file__).resolve().parents[4] / "domains"
 DEFAULTS = {
     "port": 0,
     "gateway_secret": SECRET,
+    "domains": DOMAINS,
     "drain_notice_ms": 0,
     "drain_window_ms": 0,
     # A busy machine is not an outage.

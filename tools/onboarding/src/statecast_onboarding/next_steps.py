@@ -15,7 +15,7 @@ look at the files in {out}, edit them, then:
   statecast apply {out}/pipelines --kafka HOST:PORT --out {out}      # creates topics, writes what the next two read
   stream-processor run {out}/pipelines
   QUERY_SERVICE_STORES={out}/stores.yaml query-service run
-  ws-edge run"""
+  WS_EDGE_DOMAINS={out} ws-edge run      # serves a page of yours, once it is {out}/pipelines/page/page.js"""
 _PUT = "  curl -X PUT -H 'Content-Type: application/json' -d @{out}/connector.json CONNECT/connectors/NAME/config"
 _PUT_NESTED = (
     "  jq .config {out}/connector.json | "

@@ -1,8 +1,6 @@
 """The edge's ASGI application: FastAPI for calls and pages, and the sockets beside it."""
 
 from collections.abc import Awaitable, Callable, Iterable
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -26,22 +24,6 @@ DESCRIPTION = (
     "Live state by WebSocket and REST. The gateway signs consumers in; every row is shown to its owner and to staff."
     " Sockets are described in /asyncapi.json."
 )
-PAGES = Path(__file__).parents[1] / "page"
-TOP = {"/": "home.html", "/operator": "operator.html", "/docs": "docs.html", "/statecast.js": "statecast.js"}
-"""The pages and the JavaScript client; all other files are served below /page/."""
-
-MEDIA_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-PAGE_HEADERS = {
-    "Cache-Control": "no-cache",
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
 
 
 def http_app(routers: Iterable[APIRouter], metrics: Metrics, not_ready: Callable[[], str | None]) -> FastAPI:
@@ -50,8 +32,6 @@ def http_app(routers: Iterable[APIRouter], metrics: Metrics, not_ready: Callable
     app = FastAPI(title="Statecast edge", version="1", description=DESCRIPTION, docs_url=None, redoc_url=None)
     for router in routers:
         app.include_router(router)
-    for path, name in page_files().items():
-        app.add_api_route(path, _page(PAGES / name), methods=["GET", "HEAD"], include_in_schema=False)
 
     @app.get("/healthz", response_class=PlainTextResponse)
     async def healthz() -> Response:
@@ -118,25 +98,6 @@ def _not_kept(app: App) -> App:
         await app(scope, receive, send_marked)
 
     return wrapped
-
-
-def page_files() -> dict[str, str]:
-    """The files for browsers, by the path at which each is served."""
-    names = sorted(file.name for file in PAGES.iterdir() if file.suffix in MEDIA_TYPES)
-    return TOP | {f"/page/{name}": name for name in names if name not in TOP.values()}
-
-
-def _page(file: Path) -> Callable[[Request], Awaitable[Response]]:
-    """The call that answers with a file, or with 304 while the browser's copy is still valid."""
-    content = file.read_bytes()
-    headers = {**PAGE_HEADERS, "ETag": f'"{sha256(content).hexdigest()[:16]}"'}
-
-    async def answer(request: Request) -> Response:
-        if request.headers.get("if-none-match") == headers["ETag"]:
-            return Response(status_code=304, headers=headers)
-        return Response(content, media_type=MEDIA_TYPES[file.suffix], headers=headers)
-
-    return answer
 
 
 def _health(reason: str | None) -> Response:

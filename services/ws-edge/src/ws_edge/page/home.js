@@ -1,14 +1,14 @@
 /** The page at `/`: one view at a time of what the consumer may read; `#name/part` in the address says which. */
 
 import { call, forget, held } from "/page/credentials.js";
+import { dress, loadViews } from "/page/domain-pages.js";
 import { make } from "/page/elements.js";
 import { Renewal } from "/page/renewal.js";
 import { showSession, signIn } from "/page/sign-in.js";
 import { Stage } from "/page/stage.js";
-import { linksOf, viewsFor } from "/page/views.js";
 import { Statecast } from "/statecast.js";
 
-const REFRESH_MS = 30_000; // of what there is to see: a pipeline may begin while the page is open
+const REFRESH_MS = 30_000; // of all that there is to see: a domain may begin while the page is open
 
 const main = document.getElementById("main");
 const bar = document.getElementById("views");
@@ -17,17 +17,19 @@ const bar = document.getElementById("views");
 class Home {
   #live;
   #consumer;
-  #stores;
+  #stores = new Map(); // that the consumer may read, by name
+  #views = [];
   #stage = null;
   #place = make("div");
+  #unloaded = make("p", { className: "alert", role: "alert", hidden: true });
   #timer;
   #onMove = () => this.#open(true);
 
-  constructor(live, consumer, stores) {
+  constructor(live, consumer, sights) {
     this.#live = live;
     this.#consumer = consumer;
-    this.#stores = stores;
-    main.replaceChildren(this.#place);
+    main.replaceChildren(this.#unloaded, this.#place);
+    this.#take(sights);
     addEventListener("hashchange", this.#onMove);
     this.#timer = setInterval(() => this.#refresh(), REFRESH_MS);
     this.#open(false);
@@ -46,7 +48,7 @@ class Home {
     bar.hidden = true;
   }
 
-  #open(moved) {
+  async #open(moved) {
     const [name, ...parts] = partsOf(location.hash);
     const view = this.#showLinks(name);
     bar.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -54,28 +56,43 @@ class Home {
     this.#stage = null;
     if (!view) return this.#place.replaceChildren(make("p", { className: "notice" }, "There is nothing for you yet."));
     document.title = `${view.label} · Statecast`;
-    this.#stage = new Stage(this.#place, this.#live, this.#consumer, this.#stores);
-    view.open(this.#stage, ...parts);
+    const stage = (this.#stage = new Stage(this.#place, this.#live, this.#consumer, this.#stores));
+    await dress(view);
+    if (stage.isOver) return;
+    view.open(stage, ...parts);
     if (moved) main.focus({ preventScroll: true });
   }
 
-  async #refresh() {
-    const stores = await storesNow().catch(() => this.#stores);
-    const isSame = [...stores.keys()].join() === [...this.#stores.keys()].join();
+  #take({ stores, views, failed }) {
     this.#stores = stores;
-    if (isSame) return;
+    this.#views = views.filter((view) => view.isFor(this.#consumer, stores));
+    this.#unloaded.textContent = [...failed.values()].join(" ");
+    this.#unloaded.hidden = failed.size === 0;
+  }
+
+  async #refresh() {
+    const before = this.#views.map(({ name }) => name).join();
+    await sightsNow().then((sights) => this.#take(sights), (error) => this.alert(error.message));
+    if (this.#views.map(({ name }) => name).join() === before) return;
     if (this.#stage) this.#showLinks(partsOf(location.hash)[0]);
     else this.#open(false);
   }
 
   /** Brings the navigation up to date; returns the view of that name, or else the first one. */
   #showLinks(name) {
-    const views = viewsFor(this.#consumer, this.#stores);
-    const view = views.find((each) => each.name === name) ?? views[0];
-    bar.replaceChildren(...linksOf(views, view, this.#consumer));
-    bar.hidden = bar.childElementCount < 2;
+    const view = this.#views.find((each) => each.name === name) ?? this.#views[0];
+    const links = this.#views.map((each) => linkTo(`#${each.name}`, each.label, each === view));
+    if (this.#consumer.staff) links.push(linkTo("/operator", "Operations", false));
+    bar.replaceChildren(...links);
+    bar.hidden = links.length < 2;
     return view;
   }
+}
+
+function linkTo(href, label, isCurrent) {
+  const link = make("a", { href }, label);
+  if (isCurrent) link.setAttribute("aria-current", "page");
+  return link;
 }
 
 /** What the address names: a view, and what it shows. */
@@ -87,25 +104,25 @@ function partsOf(hash) {
   }
 }
 
-/** The stores that the consumer may read, by name. */
-async function storesNow() {
-  const { stores } = await call(held(), "/v1/stores");
-  return new Map(stores.map((each) => [each.store, each]));
+/** All that there is to see now: the stores that the consumer may read, by name, and the views. */
+async function sightsNow() {
+  const [{ stores }, views] = await Promise.all([call(held(), "/v1/stores"), loadViews()]);
+  return { stores: new Map(stores.map((each) => [each.store, each])), ...views };
 }
 
 async function begin(reason = "") {
   const { consumer } = await signIn(main, "See it live", reason);
   const showState = showSession(consumer);
-  let stores;
+  let sights;
   try {
-    stores = await storesNow();
+    sights = await sightsNow();
   } catch (error) {
     forget();
     return begin(error.message);
   }
   const renewal = new Renewal(consumer, main, () => showState("expired"));
   const live = new Statecast("/v1/stream", { credentials: (need, until) => renewal.headers(need, until) });
-  const home = new Home(live, consumer, stores);
+  const home = new Home(live, consumer, sights);
   live.addEventListener("state", () => showState(live.state));
   live.addEventListener("error", ({ detail }) => {
     if (live.state !== "closed") return home.alert(detail.message);

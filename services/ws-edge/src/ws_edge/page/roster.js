@@ -28,13 +28,12 @@ export class Roster {
   }
 
   #watch(group) {
-    const { show, drop } = this.#handlers;
     const forget = () => {
       this.#watched.get(group)();
       this.#watched.delete(group);
-      drop(group);
+      this.#handlers.drop(group);
     };
-    this.#watched.set(group, this.#stage.watchKey(this.#store, group, { show, drop: forget }));
+    this.#watched.set(group, this.#stage.watchKey(this.#store, group, { show: (...told) => this.#handlers.show(...told), drop: forget }));
   }
 }
 

@@ -44,18 +44,18 @@ export class Stage {
    * Watches the members of a group: `show(name, told, isNew)` for each that is there or has changed, `drop(name)` for each
    * that is gone, `began(members)` at the start. Returns a function that ends it.
    */
-  watchRange(store, group, options, { show, drop, began = () => {} }) {
+  watchRange(store, group, options, handlers) {
     const names = new Set();
-    const forget = (name) => names.delete(name) && drop(name);
-    return this.#keep((handlers) =>
+    const forget = (name) => names.delete(name) && handlers.drop(name);
+    return this.#keep((shared) =>
       this.#live.watchRange(store, group, {
-        ...handlers,
+        ...shared,
         ...options,
         onStart: ({ recovered, members }) => {
           this.alert("");
           if (recovered) return;
           [...names].forEach(forget);
-          began(members);
+          handlers.began?.(members);
         },
         onChange: (told) => {
           const name = told.key.member;
@@ -63,23 +63,23 @@ export class Stage {
           const isNew = !names.has(name);
           names.add(name);
           this.#count(told, isNew);
-          return show(name, told, isNew);
+          return handlers.show(name, told, isNew);
         },
       }),
     );
   }
 
   /** Watches one key of a store with one value per group, as `watchRange`. */
-  watchKey(store, group, { show, drop }) {
+  watchKey(store, group, handlers) {
     let isNew = true;
-    return this.#keep((handlers) =>
+    return this.#keep((shared) =>
       this.#live.subscribe(store, { group }, {
-        ...handlers,
+        ...shared,
         onStart: () => this.alert(""),
         onUpdate: (told) => {
-          if (!told.row) return drop(group);
+          if (!told.row) return handlers.drop(group);
           this.#count(told, isNew);
-          show(group, told, isNew);
+          handlers.show(group, told, isNew);
           isNew = false;
         },
       }),

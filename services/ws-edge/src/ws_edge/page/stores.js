@@ -10,11 +10,9 @@ const MOST_LISTED = 1000;
 const MOST_SHOWN = 60;
 const LIST_MS = 5000;
 
-export const stores = {
-  name: "stores",
+export const view = {
   label: "Stores",
-  isFor: (consumer) => consumer.staff,
-  runsOn: (all) => all.size > 0,
+  isFor: (consumer, all) => consumer.staff && all.size > 0,
   open: (stage, store, group) => new AnyStore(stage, store, group),
 };
 
@@ -58,16 +56,15 @@ class AnyStore {
 
   #watch() {
     const [{ store, keeps }, rows] = [this.#store, this.#rows];
-    const handlers = { show: (...told) => rows.show(...told), drop: (name) => rows.drop(name) };
     if (keeps === "members") {
       this.#stage.every(LIST_MS, () => this.#listGroups());
-      if (this.#group) this.#stage.watchRange(store, this.#group, { limit: MOST_ROWS }, handlers);
+      if (this.#group) this.#stage.watchRange(store, this.#group, { limit: MOST_ROWS }, rows);
       else rows.say("Choose a group to see its rows live.");
     } else if (this.#group) {
-      this.#stage.watchKey(store, this.#group, handlers);
+      this.#stage.watchKey(store, this.#group, rows);
     } else {
       const listed = (count, isAll) => this.#say(isAll ? "" : `The first ${count} keys. Fill in another one to see it.`);
-      new Roster(this.#stage, store, MOST_ROWS, { ...handlers, listed });
+      new Roster(this.#stage, store, MOST_ROWS, Object.assign(rows, { listed }));
     }
   }
 

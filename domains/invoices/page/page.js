@@ -1,10 +1,10 @@
 /** One shop of the chain, for staff: its sales by the hour, its last invoices, and what all customers and cities have. */
 
-import { CitySales } from "/page/city-sales.js";
 import { flash, make, money, panel, table } from "/page/elements.js";
-import { HourlySales } from "/page/hourly-sales.js";
 import { OrderedList, highestFirst } from "/page/ordered-list.js";
 import { Roster } from "/page/roster.js";
+import { CitySales } from "./city-sales.js";
+import { HourlySales } from "./hourly-sales.js";
 
 const SHOPS = "stores-by-key";
 const SALES = "hourly-sales-by-store";
@@ -18,11 +18,9 @@ const MOST_CUSTOMERS = 10;
 const ORDER_MS = 1500;
 const WORDS = { DELIVERY_TYPE_HOME_DELIVERY: "Home delivery", DELIVERY_TYPE_TAKE_AWAY: "Taken along" };
 
-export const shop = {
-  name: "shop",
+export const view = {
   label: "Shops",
-  isFor: (consumer) => consumer.staff,
-  runsOn: (stores) => [SALES, INVOICES].some((name) => stores.has(name)),
+  isFor: (consumer, stores) => consumer.staff && [SALES, INVOICES].some((name) => stores.has(name)),
   open: (stage, shopId) => new Shop(stage, shopId),
 };
 
@@ -38,7 +36,7 @@ class Shop {
   constructor(stage, shopId = "") {
     this.#stage = stage;
     this.#shopId = shopId;
-    this.#choice.onchange = () => (location.hash = `#shop/${encodeURIComponent(this.#choice.value)}`);
+    this.#choice.onchange = () => (location.hash = `#invoices/${encodeURIComponent(this.#choice.value)}`);
     const field = make("div", { className: "field" }, make("label", { for: this.#choice.id }, "Shop"), this.#choice);
     const [sales, invoices, rewards, cities] = [
       this.#isServed(SALES) && new HourlySales(SALES),

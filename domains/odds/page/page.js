@@ -1,9 +1,9 @@
 /** The odds board: the matches that are about to start, their markets, and prices that move. */
 
 import { announce, make } from "/page/elements.js";
-import { MatchCard } from "/page/match-card.js";
 import { OrderedList } from "/page/ordered-list.js";
 import { groupsOf } from "/page/roster.js";
+import { MatchCard } from "./match-card.js";
 
 const MATCHES = "matches-about-to-start";
 const MARKETS = "odds-by-match";
@@ -15,11 +15,9 @@ const LIST_MS = 10_000; // groups, a status each, seldom come
 const TICK_MS = 1000;
 const EVERY = "All sports";
 
-export const odds = {
-  name: "odds",
+export const view = {
   label: "Odds",
-  isFor: () => true,
-  runsOn: (stores) => stores.has(MATCHES) && stores.has(MARKETS),
+  isFor: (_, stores) => stores.has(MATCHES) && stores.has(MARKETS),
   open: (stage) => new Board(stage),
 };
 

@@ -11,11 +11,9 @@ const ORDER_MS = 1500; // rows change places no more often, or nobody could foll
 const NOTHING = { positions: 0, shares: 0 }; // JSON leaves zeros out
 const OWN_FIELDS = ["@type", "client", "positions", "shares"];
 
-export const holders = {
-  name: "holders",
+export const view = {
   label: "Holders",
-  isFor: (consumer) => consumer.staff,
-  runsOn: (stores) => stores.has(STORE),
+  isFor: (consumer, stores) => consumer.staff && stores.has(STORE),
   open: (stage, client) => new Holders(stage, client),
 };
 
@@ -60,7 +58,7 @@ class Holders {
   }
 
   #add(name) {
-    const link = make("a", { href: `#holders/${encodeURIComponent(name)}` }, name);
+    const link = make("a", { href: `#positions/${encodeURIComponent(name)}` }, name);
     if (name === this.#client) link.setAttribute("aria-current", "true");
     const [positions, shares] = [make("td", { className: "number" }), make("td", { className: "number" })];
     const share = make("span", { className: "share" });
@@ -101,7 +99,7 @@ class Detail {
   #none = make("p", { className: "facts" }, "No change since you look.");
 
   constructor(client) {
-    const close = make("a", { className: "close", href: "#holders", "aria-label": "Close" }, "×");
+    const close = make("a", { className: "close", href: "#positions", "aria-label": "Close" }, "×");
     const changes = [make("h3", {}, "Changes"), this.#none, this.#changes];
     this.element = panel(client, "", close, this.#facts, this.#more, ...changes);
     this.element.classList.add("detail");

@@ -1,18 +1,17 @@
 /** The orders of a customer that changed last, live, in one range. */
 
 import { announce, make } from "/page/elements.js";
-import { OrderCard } from "/page/order-card.js";
 import { OrderedList, highestFirst } from "/page/ordered-list.js";
+import { OrderCard } from "./order-card.js";
 
 const STORE = "orders-by-customer";
 const MOST = 24;
 const TICK_MS = 1000;
 
-export const orders = {
-  name: "orders",
+export const view = {
   label: "Orders",
-  isFor: (consumer) => !consumer.staff,
-  runsOn: (stores) => stores.has(STORE),
+  rank: 0, // before those of other domains
+  isFor: (consumer, stores) => !consumer.staff && stores.has(STORE),
   open: (stage) => new Orders(stage),
 };
 

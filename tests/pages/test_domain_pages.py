@@ -1,4 +1,4 @@
-"""The views of the page at `/`, in Chromium, before a real edge with a scripted query service that has all domains."""
+"""The pages of the domains that ship, in Chromium, before a real edge and a scripted query service."""
 
 import re
 from collections.abc import AsyncIterator, Callable
@@ -154,7 +154,7 @@ def price(page: Page, match: str, market: str) -> Locator:
 async def test_the_navigation_has_what_runs_and_the_consumer_may_see(edge: RunningEdge, tabs: Tabs) -> None:
     async with tabs("", CUSTOMER) as mine, tabs("", "") as theirs:
         assert await names_of(mine) == ["Orders", "Bookings", "Odds"]
-        assert await names_of(theirs) == ["Bookings", "Odds", "Holders", "Shops", "Stores", "Operations"]
+        assert await names_of(theirs) == ["Bookings", "Holders", "Odds", "Shops", "Stores", "Operations"]
         await mine.get_by_role("link", name="Bookings").click()
         await expect(mine.get_by_role("heading", name="My bookings")).to_be_visible()
         await expect(mine.get_by_role("link", name="Bookings")).to_have_attribute("aria-current", "page")
@@ -241,7 +241,7 @@ async def test_staff_choose_whose_bookings_they_see(edge: RunningEdge, tabs: Tab
 async def test_holders_come_change_and_go_and_one_is_seen_in_detail(edge: RunningEdge, tabs: Tabs) -> None:
     put_holder(edge, "client1", 100)
     put_holder(edge, "client2", 3000)
-    async with tabs("#holders", "") as page:
+    async with tabs("#positions", "") as page:
         clients = page.get_by_role("region", name="Clients").locator("tbody th")
         await expect(clients).to_have_text(["client2", "client1"])
         await clients.last.get_by_role("link").click()
@@ -271,7 +271,7 @@ async def test_a_shop_is_seen_with_its_hours_invoices_and_rewards_and_the_cities
     put_sales(edge, 100_000)
     put_city(edge, "Mumbai", 125_000)
     put_city(edge, "Pune", 90_000)
-    async with tabs("#shop", "") as page:
+    async with tabs("#invoices", "") as page:
         chart = page.get_by_role("img", name="Sales of the last 24 hours: 1,000.00 in all")
         await expect(chart).to_be_visible()
         await expect(page.get_by_role("region", name="Invoices")).to_contain_text("₹1,250.00")

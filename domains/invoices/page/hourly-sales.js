@@ -1,6 +1,6 @@
 /** What a shop has sold in each of the last hours, as a chart that moves, and as a table. */
 
-import { drawBars } from "/page/bars.js";
+import { drawBars } from "./bars.js";
 import { count, make, money, panel, table } from "/page/elements.js";
 import { shape } from "/page/svg.js";
 

@@ -9,11 +9,9 @@ const MOST = 200;
 const HOUR_MS = 3_600_000;
 const SPANS = { "Any time": null, "Last hour": HOUR_MS, "Last day": 24 * HOUR_MS, "Last week": 168 * HOUR_MS };
 
-export const bookings = {
-  name: "bookings",
+export const view = {
   label: "Bookings",
-  isFor: () => true,
-  runsOn: (stores) => stores.has(STORE),
+  isFor: (_, stores) => stores.has(STORE),
   open: (stage, customer) => new Bookings(stage, customer),
 };
 
