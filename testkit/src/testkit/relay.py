@@ -8,16 +8,18 @@ from typing import Self
 class Relay:
     """Passes bytes between its own port and a target: `async with Relay("127.0.0.1:8080") as relay`."""
 
-    def __init__(self, target: str, delay_s: float = 0.0) -> None:
-        """Nothing passes through a connection before it is `delay_s` old."""
+    def __init__(self, target: str, delay_s: float = 0.0, port: int = 0) -> None:
+        """Nothing passes through a connection before it is `delay_s` old. Port 0 is one that is free."""
         self._target = target
+        self._port = port
+        self.passed_bytes = 0
         self._delay_s = delay_s
         self._passing: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self.address = ""
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._port)
         self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
         return self
 
@@ -41,7 +43,10 @@ class Relay:
         try:
             await asyncio.sleep(self._delay_s)
             await asyncio.wait(
-                [asyncio.ensure_future(_pass(reader, far_writer)), asyncio.ensure_future(_pass(far_reader, writer))],
+                [
+                    asyncio.ensure_future(self._pass(reader, far_writer)),
+                    asyncio.ensure_future(self._pass(far_reader, writer)),
+                ],
                 return_when=asyncio.FIRST_COMPLETED,
             )
         except asyncio.CancelledError:
@@ -51,11 +56,11 @@ class Relay:
             for end in (writer, far_writer):
                 end.transport.abort()
 
-
-async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-    except OSError:
-        return  # an end is gone, and with it the connection
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65536):
+                self.passed_bytes += len(data)
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            return  # the other end sees it
