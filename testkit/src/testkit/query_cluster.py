@@ -124,6 +124,7 @@ class QueryCluster:
             "replicas": REPLICAS,
             "session_timeout_ms": SESSION_TIMEOUT_MS,
             "membership_interval_ms": 100,
+            "replace_after_s": 0,
             "drain_s": DRAIN_S,
             **self._settings,
         }

@@ -21,7 +21,7 @@ from query_service.cluster.placement import Placement, ReplicaFactory
 from query_service.cluster.readiness import Readiness
 from query_service.cluster.replicas_watch import ReplicasWatch
 from query_service.cluster.restore_watch import RestoreWatch, terminal_bar
-from query_service.cluster.shard_map import Member, MemberTracker
+from query_service.cluster.shard_map import RULES, Member, MemberTracker
 from query_service.cluster.topic_watch import TopicWatch
 from query_service.cluster.view import ClusterEvents, View
 from query_service.metrics import Metrics
@@ -36,7 +36,7 @@ from query_service.server.methods import QueryMethods, ShardMethods
 from query_service.server.peers import Peers
 from query_service.server.seeding import Seeding
 from query_service.server.server import Servers, shard_tls
-from query_service.server.shard_channel import instance_at
+from query_service.server.shard_channel import members_at
 from query_service.server.shard_listing import ShardListing
 from query_service.settings import Settings
 from query_service.storage.changelog import Changelog
@@ -51,7 +51,7 @@ from statecast_service.kafka import connect
 from statecast_service.watched_files import changes_of
 
 _UPDATE_S = 0.1
-_SEEN_BY_PEERS_S = 0.5
+_SEEN_BY_PEERS_S = 1.0  # their next heartbeat, and a reading of the list
 _THREAD_S = 5.0
 
 _log = structlog.get_logger()
@@ -65,11 +65,13 @@ class Instance:
         self._drain_s = settings.drain_s
         metrics = Metrics(CollectorRegistry())
         topics = tuple(sorted((store.name, store.topic) for store in stores if store.topic != store.name))
-        me = Member(settings.instance_name, settings.address, settings.shard_address, wall_ms(), topics)
+        name, address, started_ms = settings.instance_name, settings.address, wall_ms()
+        me = Member(name, address, settings.shard_address, started_ms, topics, settings.zone, RULES)
         view = self._view = View(me, stores, settings.replicas)
         backoff_s, timeout_s = settings.peer_backoff_ms / 1000, settings.peer_timeout_ms / 1000
         peers = self._peers = Peers(backoff_s, timeout_s, time.monotonic, shard_tls(settings))
-        tracker = MemberTracker(me, settings.replicas, settings.departed_s, view.shard_map.of_store)
+        of_store, wait_s = view.shard_map.of_store, settings.replace_after_s
+        tracker = MemberTracker(me, settings.replicas, settings.departed_s, of_store, wait_s)
         facts = TopicFacts(settings, settings.resume_limit_s * 1000)
         checkpoints = Checkpoints(settings.data_directory, settings.max_seeds, metrics, time.monotonic)
         self._checkpoints = checkpoints
@@ -89,7 +91,7 @@ class Instance:
             disk_watch(settings, view, factory.directory, metrics),
         )
         events = self._events = ClusterEvents(asyncio.get_running_loop(), view, tracker, placement.changed.set)
-        readiness = self._readiness = Readiness(view, tracker, lambda: placement.complete, metrics)
+        readiness = self._readiness = Readiness(view, tracker, lambda: placement.complete_in is view.shard_map, metrics)
         self._misplaced = MisplacedWatch(view, peers.misplaced, metrics)
         self._replicas_watch = ReplicasWatch(settings.replicas, peers.replicas, metrics)
         show_restore = terminal_bar(sys.stderr) if sys.stderr.isatty() else lambda _: None
@@ -104,11 +106,11 @@ class Instance:
         self._topic_watch = TopicWatch(
             settings, lambda: view.topic_names, lambda: view.wanted, events.topics, events.end_offsets
         )
-        name_at = partial(instance_at, tls=shard_tls(settings))
-        membership = self._membership = Membership(settings, me, view.topic_names, events.members, name_at)
+        ask = partial(members_at, tls=shard_tls(settings))
+        membership = self._membership = Membership(settings, me, view.topic_names, events.members, ask)
 
         def announce(topics: tuple[tuple[str, str], ...]) -> None:
-            membership.me = replace(me, topics=topics)
+            view.me = membership.me = replace(me, topics=topics)
 
         interval_s = settings.stores_interval_ms / 1000
         read = stores_reader(settings)
@@ -140,6 +142,7 @@ class Instance:
         while not stop.is_set():
             if (refusal := self._membership.refusal) is not None:
                 raise refusal
+            self._events.update()
             self._readiness.update()
             self._restore_watch.update()
             self._misplaced.update()

@@ -40,6 +40,8 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """The port of the internal ShardService."""
     grpc_server: Literal["auto", "native", "grpcio"] = "auto"
     """What serves both: `native` is faster, without TLS; `grpcio` can do all; `auto` is native on ports without TLS."""
+    zone: Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{0,200}$")] = ""
+    """The zone of the instance: replicas of a partition are in as many zones as there are. Empty for none."""
     advertised_host: Annotated[str | None, Field(pattern="^[^|\\s]+$")] = None
     """The host under which others reach this instance; empty takes the host."""
     metrics_host: NonEmpty = "127.0.0.1"
@@ -52,9 +54,11 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     session_timeout_ms: Annotated[int, Field(ge=1000, le=300_000)] = 6000
     """After how long Kafka drops an instance that has died."""
     membership_interval_ms: Annotated[int, Field(ge=20, le=60_000)] = 250
-    """How often the member list is read."""
+    """How often the member list is read while the group changes; at rest every five minutes."""
     departed_s: Annotated[float, Field(ge=0, le=3600)] = 30.0
     """How long instances that left are still asked, after all others."""
+    replace_after_s: Annotated[float, Field(ge=0, le=86_400)] = 60.0
+    """How long others wait for an instance that left before they copy its partitions; the same at all instances."""
 
     end_offsets_interval_ms: Annotated[int, Field(ge=10, le=60_000)] = 100
     """How often the ends of the topics are read: the floor of `lag_ms`."""

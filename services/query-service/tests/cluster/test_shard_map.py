@@ -1,6 +1,9 @@
 """Which instance holds which partition, and which members have left but may still answer."""
 
 from dataclasses import replace
+from random import Random
+
+import pytest
 
 from query_service.cluster.shard_map import Member, MemberTracker, ShardMap, newest_of_each
 
@@ -16,9 +19,18 @@ def test_a_member_survives_the_way_through_its_client_id() -> None:
     renamed = replace(member(1, 17), topics=(("a", "a.g2"), ("b", "c")))
 
     assert Member.from_client_id(member(1, 17).client_id()) == member(1, 17)
-    again = Member.from_client_id(renamed.client_id())
+    again = Member.from_client_id(renamed.client_id(with_topics=True))
     assert again == renamed == member(1, 17)
     assert again.topics == renamed.topics
+
+
+def test_a_client_id_is_short_and_another_one_for_other_topics() -> None:
+    many = replace(member(1), topics=tuple((f"store-{each}", f"acme.store-{each}.g2") for each in range(100)))
+    client_ids = {each.client_id() for each in (member(1), many, replace(many, topics=many.topics[1:]))}
+
+    assert len(client_ids) == 3
+    assert all(len(each) < 100 for each in client_ids)
+    assert {Member.from_client_id(each) for each in client_ids} == {member(1)}
 
 
 def test_a_member_that_has_more_topics_now_counts_as_that() -> None:
@@ -31,7 +43,7 @@ def test_a_member_that_has_more_topics_now_counts_as_that() -> None:
 def test_a_map_is_another_when_a_member_has_other_topics() -> None:
     tracker = MemberTracker(member(1), 2, 30)
     before = tracker.update(frozenset([member(1), member(2)]), 0)
-    tracker.set_stores({}, {"a": "a.g2"})
+    tracker.set_stores({}, {"a": "a.g2"}, 0)
     more = [replace(each, topics=(("a", "a.g2"),)) for each in (member(1), member(2))]
 
     assert tracker.update(frozenset([more[0], member(2)]), 1).holders("a", 0) == (member(1),)
@@ -113,20 +125,73 @@ def test_two_generations_of_a_store_are_held_apart_and_other_stores_together() -
         assert of_new.holders("others", partition) == of_old.holders("others", partition)
 
 
-def test_a_map_that_follows_from_another_is_the_one_that_is_made_anew() -> None:
+@pytest.mark.parametrize("zones", [(), "ab", "abc"])
+def test_a_map_that_follows_from_another_is_the_one_that_is_made_anew(zones: str) -> None:
     topics = {"rows": "rows.g2"}
-    everyone = [replace(member(number), topics=tuple(topics.items()) if number % 3 else ()) for number in range(9)]
+    everyone = [
+        replace(each, topics=tuple(topics.items()) if each.started_ms % 3 else ())
+        for each in (zoned(number, zones, started_ms=number + 1) for number in range(9))
+    ]
     places = [(store, partition) for store in ("rows", "few", "others") for partition in range(40)]
     memberships = [everyone[:1], everyone[:6], everyone[2:], [replace(everyone[2], started_ms=9), *everyone[4:]]]
     before = None
     for members in memberships:
-        shard_map = ShardMap(frozenset(members), 2, of_store={"few": 1}, topics=topics)
-        anew = replace(shard_map, _holders={}, _ranks={})
+        shard_map = ShardMap(frozenset(members), 2, of_store={"few": 1, "others": 3}, topics=topics)
+        anew = replace(shard_map, _holders={}, _ranks={}, _chosen={}, _readers={})
         followed = shard_map if before is None else shard_map.after(before)
 
         assert [followed.holders(*key) for key in places] == [anew.holders(*key) for key in places]
         assert all(anew.ranked(*key)[: len(anew.holders(*key))] == anew.holders(*key) for key in places)
         before = followed
+
+
+def zoned(number: int, zones: str, started_ms: int = 1) -> Member:
+    zone = zones[number % len(zones)] if zones else ""
+    return replace(member(number, started_ms), zone=zone, version=1)
+
+
+def moves(before: ShardMap, after: ShardMap) -> list[int]:
+    """Returns how many holders of each partition are new."""
+    return [len(set(after.holders(*key)) - set(before.holders(*key))) for key in PARTITIONS]
+
+
+def test_fifty_instances_in_three_zones_hold_no_partition_twice_in_one() -> None:
+    shard_map = ShardMap(frozenset(zoned(number, "abc") for number in range(50)), 2)
+
+    assert all(len({each.zone for each in shard_map.holders(*key)}) == 2 for key in PARTITIONS)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_replicas_are_in_as_many_zones_as_there_are_and_a_change_moves_one_of_each_partition_at_most(seed: int) -> None:
+    random = Random(seed)
+    zones = "abcde"[: random.randint(1, 5)]
+    members = {replace(zoned(number, "a"), zone=random.choice(zones)) for number in range(random.randint(1, 24))}
+    newcomer = replace(zoned(99, "a"), zone=random.choice(zones))
+    replicas = random.randint(1, 4)
+    before = ShardMap(frozenset(members), replicas)
+    after = ShardMap(frozenset(members | {newcomer}), replicas)
+    for shard_map in (before, after):
+        in_zones = {each.zone for each in shard_map.members}
+        for key in PARTITIONS:
+            holders = shard_map.holders(*key)
+
+            assert len(holders) == min(replicas, len(shard_map.members))
+            assert len({each.zone for each in holders}) == min(len(holders), len(in_zones))
+            assert sorted(shard_map.ranked(*key)) == sorted(shard_map.members)
+            assert shard_map.ranked(*key)[: len(holders)] == holders
+
+    assert max(moves(before, after)) <= 1, "one that comes takes the place of one"
+    assert all(new <= {newcomer} for new in (set(after.holders(*k)) - set(before.holders(*k)) for k in PARTITIONS))
+    assert max(moves(after, before)) <= 1, "one that goes is replaced by one"
+
+
+def test_zones_do_not_count_while_a_member_does_not_know_of_them() -> None:
+    members = [zoned(number, "abc") for number in range(6)]
+    older = replace(members[0], zone="", version=0)
+    mixed = ShardMap(frozenset([older, *members[1:]]), 2)
+    plain = ShardMap(frozenset(replace(each, zone="") for each in members), 2)
+
+    assert [mixed.holders(*key) for key in PARTITIONS] == [plain.holders(*key) for key in PARTITIONS]
 
 
 ME = Member("query-1", "h:1", "h:2", 10)
@@ -174,12 +239,60 @@ def test_a_member_that_comes_back_under_its_name_is_no_longer_departed() -> None
     assert shard_map.departed == frozenset()
 
 
+THREE = [Member(f"query-{number}", f"h:{number}", f"s:{number}", 10, version=1) for number in (1, 2, 3)]
+
+
+def patient(replicas: int = 2) -> tuple[MemberTracker, ShardMap]:
+    """A tracker that waits for a minute, and its map of three members."""
+    tracker = MemberTracker(THREE[0], replicas, 30, replace_after_s=60)
+    return tracker, tracker.update(frozenset(THREE), 0)
+
+
+def test_nobody_copies_what_a_member_held_that_comes_back_in_time() -> None:
+    tracker, before = patient()
+    without = tracker.update(frozenset(THREE[:2]), 1)
+    again = replace(THREE[2], started_ms=20)
+    back = tracker.update(frozenset([*THREE[:2], again]), 50)
+
+    assert max(moves(before, without)) == 0
+    assert all(without.holders(*key) for key in PARTITIONS), "its other holder goes on"
+    assert [[each.instance for each in back.holders(*key)] for key in PARTITIONS] == [
+        [each.instance for each in before.holders(*key)] for key in PARTITIONS
+    ]
+
+
+def test_a_member_that_stays_away_is_replaced_in_the_end() -> None:
+    tracker, _ = patient()
+    tracker.update(frozenset(THREE[:2]), 1)
+
+    assert tracker.at(60).absent == {THREE[2]}
+    assert tracker.at(60).departed == frozenset()
+    assert all(set(tracker.at(61).holders(*key)) == set(THREE[:2]) for key in PARTITIONS)
+
+
+def test_what_an_absent_member_held_alone_is_taken_over_at_once() -> None:
+    tracker, before = patient(replicas=1)
+    without = tracker.update(frozenset(THREE[:2]), 1)
+    alone = [key for key in PARTITIONS if before.holders(*key) == (THREE[2],)]
+
+    assert alone
+    assert all(without.holders(*key) and without.holders(*key)[0] in THREE[:2] for key in alone)
+
+
+def test_members_wait_for_nobody_while_one_does_not_know_how_to() -> None:
+    tracker = MemberTracker(THREE[0], 2, 30, replace_after_s=60)
+    older = replace(THREE[1], version=0)
+    tracker.update(frozenset([THREE[0], older, THREE[2]]), 0)
+
+    assert tracker.update(frozenset([THREE[0], older]), 1).absent == frozenset()
+
+
 def test_when_it_leaves_the_others_hold_everything() -> None:
     tracker = MemberTracker(ME, 2, 30)
     tracker.update(frozenset({ME, OTHER}), 0)
 
-    assert tracker.leave().holders("s", 0) == (OTHER,)
-    assert tracker.leave().ranked("s", 0) == (OTHER, ME)
+    assert tracker.leave(1).holders("s", 0) == (OTHER,)
+    assert tracker.leave(1).ranked("s", 0) == (OTHER, ME)
 
 
 def test_the_maps_know_the_stores_with_another_number_of_replicas() -> None:
@@ -189,4 +302,4 @@ def test_the_maps_know_the_stores_with_another_number_of_replicas() -> None:
 
     assert len(shard_map.holders("wide", 0)) == 2
     assert len(shard_map.holders("narrow", 0)) == 1
-    assert tracker.leave().of_store == {"wide": 2}
+    assert tracker.leave(1).of_store == {"wide": 2}

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 from typing import TYPE_CHECKING
 
 import grpc
@@ -11,7 +12,7 @@ from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
 
 if TYPE_CHECKING:
-    from instances.conftest import Scene
+    from instances.conftest import Process, Scene
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 
@@ -79,6 +80,34 @@ async def test_reads_do_not_stop_when_an_instance_is_killed(scene: "Scene") -> N
     changed = await scene.until_newer(one, "order-000001", b"row")
 
     assert changed.state.payload == b"after"
+
+
+async def until_members(scene: "Scene", count: int, *processes: "Process") -> None:
+    for process in processes:
+        await scene.until(partial(knows, process, count), process)
+
+
+def knows(process: "Process", members: int) -> bool:
+    return process.metric("query_service_members") == members
+
+
+async def test_an_instance_that_is_restarted_costs_no_copy_of_its_partitions(scene: "Scene") -> None:
+    instances = [scene.launch(f"query-{number}", replicas=2, zone=f"zone-{number}") for number in (1, 2, 3)]
+    scene.write({group: group.encode() for group in GROUPS})
+    await until_members(scene, 3, *instances)
+    for instance in instances:
+        await scene.until_applied(instance, len(GROUPS))
+    *others, killed = instances
+    opened = [each.log.count('"holding"') for each in others]
+
+    killed.kill()
+    await until_members(scene, 2, *others)
+    for group in GROUPS:
+        assert (await others[0].stub.GetState(get(group), timeout=5)).state.payload == group.encode()
+    killed.start()
+    await until_members(scene, 3, *others)
+
+    assert [each.log.count('"holding"') for each in others] == opened
 
 
 async def test_an_instance_that_drains_costs_no_failed_read(scene: "Scene") -> None:

@@ -18,6 +18,7 @@ from query_service.reads.request_checks import Limits
 from query_service.reads.routed import RoutedReads
 from query_service.server.methods import ShardMethods
 from query_service.server.peers import Peers
+from query_service.server.shard_channel import members_at
 from query_service.server.shard_listing import ShardListing
 from query_service.storage.checkpoints import Checkpoints, Pace
 from statecast.query.v1 import query_service_pb2
@@ -96,6 +97,20 @@ async def test_the_internal_service_lists_partitions_by_store_and_number(member:
         answer = await stub.ListPartitions(shard.ListPartitionsRequest())
 
     assert [each.freshness.partition for each in answer.partitions] == [0, 1, 2, 3]
+
+
+async def test_members_tell_who_they_are(serving_view: View, member: Member) -> None:
+    serving_view.me = Member("query-1", "h:1", "h:2", 1, (("rows", "rows.g2"),), "a", 1)
+    older = grpc.aio.server()
+    older_address = f"127.0.0.1:{older.add_insecure_port('127.0.0.1:0')}"
+    await older.start()
+    nobody = "127.0.0.1:1"
+    asked = [member.shard_address, older_address, nobody]
+    members = await asyncio.to_thread(members_at, asked, None)
+    await older.stop(None)
+
+    assert members == {member.shard_address: serving_view.me, older_address: None}
+    assert [each.facts for each in members.values() if each] == [serving_view.me.facts]
 
 
 async def test_the_internal_service_reads_no_range_without_a_group(member: Member) -> None:

@@ -1,12 +1,15 @@
 """Keeps this instance in the consumer group, and reads the other members from the group."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import structlog
-from confluent_kafka import Consumer, KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its __all__
+    AdminClient,
+    ConsumerGroupDescription,
+)
 from typing_extensions import override
 
 from query_service.cluster.broker_thread import BrokerThread
@@ -16,10 +19,19 @@ from query_service.settings import Settings
 from statecast_service.kafka import connect, reason
 
 _POLL_S = 0.05
+_HEARTBEAT_MS = 500
+"""A rebalance begins at a member with its next heartbeat."""
+_REST_S = 300.0
+_METADATA_MS = 60_000
+"""Nothing is read from the topic by which the group is joined."""
 _REQUEST_TIMEOUT_S = 3.0
 _LIBRDKAFKA_TIMEOUT_S = 600.0
 
 _log = structlog.get_logger()
+
+
+Ask = Callable[[Collection[str]], Mapping[str, Member | None]]
+"""Asks the instances at internal addresses who they are: None for a build of version 0, nothing for no answer."""
 
 
 @dataclass(eq=False, repr=False)
@@ -27,46 +39,60 @@ class Membership(BrokerThread):
     """A member of the group from `start` to `stop`, which blocks until the others can see that it has left.
 
     The group's own assignment is not used: every member takes no partition, and computes its own from the member list.
-    While the group's coordinator does not answer, the last list stays valid; no other broker is needed. A leave shows
-    at once, a death after the session timeout. `on_members` is called from the thread with each list, changed or not.
+    The list is read when the group changes, which is a rebalance of it, until it is stable, and every five minutes. A
+    leave shows within half a second, a death after the session timeout. While the group's coordinator does not answer,
+    the last list stays valid; no other broker is needed. `on_members` is called from the thread with each list, changed
+    or not, as the newest member of each name.
+
+    The group says who lives; each member is asked once for its facts, by `ask`, which may block for a moment. One that
+    does not answer is no member yet, and is asked again: nobody can read from it, and it may be a dead one of before.
 
     `me` may be replaced by the same member with more topics: it joins once more, as that, and leaves as what it was
     when it is listed, so that it is in the group all the time.
 
-    It ends with a `refusal` when an instance that started earlier has the same name and lives: `name_at` gives the name
-    of the instance that answers at an internal address, None if none does, and may block for a moment. It does not join
-    then, or leaves if both started at once.
+    It ends with a `refusal` when an instance that started earlier has the same name and lives. It does not join then,
+    or leaves if both started at once.
     """
 
     settings: Settings
     me: Member
     topics: frozenset[str]
     on_members: Callable[[frozenset[Member]], None]
-    name_at: Callable[[str], str | None]
+    ask: Ask
     refusal: NameTakenError | None = field(default=None, init=False)
+    is_settled: bool = field(default=False, init=False)
+    """Whether the last list was that of a stable group with this member, in which all answered."""
     _admin: AdminClient | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         super().__init__("membership", "members of the group", self.settings.kafka_bootstrap)
         self._refused = False
+        self._next_read = 0.0
+        self._known: dict[str, Member] = {}
+        """The members with their facts, by the client ids that are listed."""
+        self._silent: frozenset[str] = frozenset()
+        """The client ids of those that are listed and do not answer."""
         self._listed: frozenset[str] = frozenset()
+        self._topic = 0
+        """By which of the topics, in order, the group is joined: by one that does not exist, librdkafka joins none."""
+        self._topic_missing = False
 
     @override
     def run(self) -> None:
         joined: dict[str, Consumer] = {}
-        next_read = 0.0
-        self.refusal = self._refusal(self._members() or [])
+        self._read_members(join=False)
+        with_topics = any(member.version == 0 for member in self._known.values())
         try:
             while not self.stopping.is_set() and self.refusal is None:
-                client_id = self.me.client_id()
+                client_id = self.me.client_id(with_topics=with_topics)
                 if client_id not in joined:
                     joined[client_id] = self._join(client_id)
                 for consumer in joined.values():
                     message = consumer.poll(_POLL_S / len(joined))
                     if message is not None and (error := message.error()) is not None:
                         self._note(error)
-                if time.monotonic() >= next_read:
-                    next_read = time.monotonic() + self.settings.membership_interval_ms / 1000
+                if time.monotonic() >= self._next_read:
+                    self._try_next_topic(joined.values())
                     self._read_members()
                 for former in [each for each in joined if each != client_id and client_id in self._listed]:
                     joined.pop(former).close()
@@ -79,60 +105,102 @@ class Membership(BrokerThread):
             "group.id": self.settings.group_id,
             "client.id": client_id,
             "session.timeout.ms": self.settings.session_timeout_ms,
-            "heartbeat.interval.ms": max(100, self.settings.session_timeout_ms // 6),
+            "heartbeat.interval.ms": max(100, min(_HEARTBEAT_MS, self.settings.session_timeout_ms // 6)),
             "enable.auto.commit": False,
+            "topic.metadata.refresh.interval.ms": _METADATA_MS,
         }
         consumer = connect(Consumer, self.settings, options)
-        consumer.subscribe(sorted(self.topics), on_assign=lambda consumer, _: consumer.assign([]))
+        self._subscribe(consumer)
         return consumer
+
+    def _subscribe(self, consumer: Consumer) -> None:
+        topics = sorted(self.topics)
+        # By one topic, since the group's record in Kafka has the subscription of each member.
+        topic = topics[self._topic % len(topics)]
+        consumer.subscribe([topic], on_assign=lambda consumer, _: consumer.assign([]), on_revoke=self._rebalance)
+
+    def _try_next_topic(self, consumers: Iterable[Consumer]) -> None:
+        if self._topic_missing and len(self.topics) > 1:
+            self._topic += 1
+            for consumer in consumers:
+                self._subscribe(consumer)
+        self._topic_missing = False
+
+    def _rebalance(self, _consumer: Consumer, _partitions: object) -> None:
+        self._next_read = 0.0
 
     def _note(self, error: KafkaError) -> None:
         why = reason(error, "Read", self.settings.group(self.settings.group_id))
+        if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED):
+            self._topic_missing = True
+            self._next_read = min(self._next_read, time.monotonic() + self.settings.membership_interval_ms / 1000)
         if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and not self._refused:
             _log.warning("the group cannot be joined; trying on", reason=why)
             self._refused = True
         else:
             _log.debug("membership", reason=why)
 
-    def _read_members(self) -> None:
-        members = self._members()
-        if members is not None:
-            self.refusal = self._refusal(members)
-            self.on_members(newest_of_each(members))
+    def _read_members(self, *, join: bool = True) -> None:
+        """Reads the list, and again soon unless it is that of a stable group in which all answer."""
+        described = self._described()
+        self.is_settled = False
+        if described is not None:
+            self._ask_new({each.client_id for each in described.members})
+            self.refusal = self._refusal()
+            if join and self.refusal is None:
+                self.on_members(newest_of_each(self._known.values()))
+            is_stable = described.state == ConsumerGroupState.STABLE and self.me in self._known.values()
+            self.is_settled = is_stable and not self._silent
+        interval_s = _REST_S if self.is_settled else self.settings.membership_interval_ms / 1000
+        self._next_read = time.monotonic() + (interval_s if join else 0)
 
-    def _refusal(self, members: Iterable[Member]) -> NameTakenError | None:
+    def _ask_new(self, listed: set[str]) -> None:
+        """Keeps the facts of those that are listed, and asks those that are new."""
+        self._listed = frozenset(listed)
+        members = {each: member for each in listed if (member := Member.from_client_id(each)) is not None}
+        known = {each: self._known[each] for each in members.keys() & self._known.keys()}
+        known |= {each: self.me for each, member in members.items() if member == self.me}
+        new = {each: member for each, member in members.items() if each not in known}
+        answers = self.ask({member.shard_address for member in new.values()}) if new else {}
+        for client_id, listed_as in new.items():
+            if listed_as.shard_address in answers:
+                answer = answers[listed_as.shard_address] or listed_as
+                # Another one, or the same of another start: the one that is listed has died.
+                if answer == listed_as:
+                    known[client_id] = answer
+        self._known, silent = known, frozenset(new.keys() - known.keys())
+        for client_id in silent - self._silent:
+            _log.warning("in the group, and does not answer at its internal address: no member yet", member=client_id)
+        self._silent = silent
+
+    def _refusal(self) -> NameTakenError | None:
         me = self.me
-        for each in members:
-            # A dead self is listed until it times out. One with this address is dead, since this process listens there.
-            if each.instance != me.instance or each.shard_address == me.shard_address or not _is_earlier(each, me):
-                continue
-            if self.name_at(each.shard_address) == me.instance:
+        for each in self._known.values():
+            if each.instance == me.instance and each != me and _is_earlier(each, me):
                 where = f"{each.address} (internal: {each.shard_address})"
                 problem = f"an instance at {where} has this name and lives: give each a name of its own"
                 return NameTakenError(f"QUERY_SERVICE_INSTANCE={me.instance}: {problem}")
         return None
 
-    def _members(self) -> list[Member] | None:
-        """All that are listed, whether they live or not; None when the coordinator does not answer in time."""
+    def _described(self) -> ConsumerGroupDescription | None:
+        """Returns the group, which lists all members, whether they live or not; None when its coordinator is late."""
         # librdkafka aborts the process when its own time-out of this call passes before the coordinator is found, and
         # one is found later (librdkafka issue 4605). So that time-out never comes: a client whose call does not end is
         # thrown away with it.
         if self._admin is None:  # one for which no event waits is false
-            self._admin = connect(AdminClient, self.settings)
+            self._admin = connect(AdminClient, self.settings, {"topic.metadata.refresh.interval.ms": _METADATA_MS})
         admin = self._admin
         group = self.settings.group(self.settings.group_id)
         called = admin.describe_consumer_groups([group], request_timeout=_LIBRDKAFKA_TIMEOUT_S)[group]
         try:
-            described = called.result(_REQUEST_TIMEOUT_S)
+            described: ConsumerGroupDescription = called.result(_REQUEST_TIMEOUT_S)
         except (KafkaException, TimeoutError) as error:
             admin.poll(0)  # says that the broker refuses the connection, if it does
             self._admin = None
             self.failed(str(error) or "no answer in time")
             return None
         self.answered()
-        self._listed = frozenset(member.client_id for member in described.members)
-        members = [Member.from_client_id(member.client_id) for member in described.members]
-        return [member for member in members if member is not None]
+        return described
 
 
 def _is_earlier(one: Member, other: Member) -> bool:

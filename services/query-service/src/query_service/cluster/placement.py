@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 
 from query_service.cluster.disk_watch import DiskWatch
-from query_service.cluster.shard_map import Member, StorePartition
+from query_service.cluster.shard_map import Member, ShardMap, StorePartition
 from query_service.cluster.view import View
 from query_service.errors import StoreFailedError
 from query_service.metrics import Metrics
@@ -49,7 +49,8 @@ class Placement:
     resume_replica: Callable[[StoreDefinition, Topic, int, EndOffset], Replica | None]
     seed: Callable[[StoreDefinition, Topic, int], Coroutine[Any, Any, None]]
     disk: DiskWatch
-    complete: bool = field(default=False, init=False)
+    complete_in: ShardMap | None = field(default=None, init=False)
+    """The shard map of the last reconciliation, if all that it assigns to this instance was open then."""
     changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _seeds: "dict[StorePartition, asyncio.Task[None]]" = field(default_factory=dict, init=False)
 
@@ -77,7 +78,8 @@ class Placement:
         view = self.view
         for key in [key for key in view.replicas if key[0] not in view.stores]:
             await self._close(key)
-        assigned = view.assigned()
+        await view.rank()
+        assigned, shard_map = view.assigned(), view.shard_map
         wanted = {(view.stores[store].topic, partition) for store, partition in assigned}
         view.wanted = tuple(sorted(wanted | {each.topic_partition for each in view.replicas.values()}))
         for key, replica in list(view.replicas.items()):
@@ -91,7 +93,7 @@ class Placement:
             self._seeds.pop(key).cancel()
         for key in sorted(assigned - view.replicas.keys()):
             await self._open(key)
-        self.complete = bool(assigned) and assigned <= view.replicas.keys()
+        self.complete_in = shard_map if assigned <= view.replicas.keys() else None
         surplus = self._surplus()
         for key in surplus - await self._not_handed_over(surplus):
             await self._close(key)

@@ -13,7 +13,8 @@ class Readiness:
     """Ready from the first time that all own partitions have caught up until the instance drains.
 
     A partition that is taken over later does not make the instance unready: until it has caught up, calls for it are
-    forwarded to the replicas that serve it. `all_open` says whether all assigned partitions are open.
+    forwarded to the replicas that serve it. `all_open` says whether all partitions are open that the
+    present shard map assigns to this instance.
     """
 
     view: View
@@ -47,7 +48,7 @@ class Readiness:
             return f"waiting for kafka to describe the topics: {', '.join(missing)}"
         if not self.tracker.joined:
             return "waiting to be in the consumer group"
-        if not self.all_open() and self.view.assigned():
+        if not self.all_open():
             return "opening the partitions"
         behind = [
             f"{store}/{partition} ({replica.progress.lag_records} records to go)"

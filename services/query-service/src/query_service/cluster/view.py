@@ -17,6 +17,8 @@ from query_service.storage.stores_file import StoreDefinition
 from statecast.partitioning import PARTITIONERS
 from statecast_service.settings import suggest
 
+_RANKED_AT_ONCE = 100
+
 _log = structlog.get_logger()
 
 
@@ -105,6 +107,17 @@ class View:
         partitions = range(self.topic(store).partitions)
         return frozenset(each for each in partitions if self.shard_map.ranked(store, each)[0] == self.me)
 
+    async def rank(self) -> None:
+        """Ranks the members for all partitions, some at a time, so that `assigned` holds the event loop for no long."""
+        if self._assigned is not None and self._assigned[0][0] is self.shard_map:
+            return
+        names = [each.name for each in self.stores.values() if each.topic in self.topics]
+        partitions = [(name, number) for name in names for number in range(self.topic(name).partitions)]
+        for at in range(0, len(partitions), _RANKED_AT_ONCE):
+            for key in partitions[at : at + _RANKED_AT_ONCE]:
+                self.shard_map.holders(*key)
+            await asyncio.sleep(0)
+
     def assigned(self) -> frozenset[StorePartition]:
         """Returns the partitions that this instance should hold by the shard map."""
         known, made_of = self._assigned, (self.shard_map, self.topics, self.stores)
@@ -139,7 +152,7 @@ class ClusterEvents:
         """Serves these stores from now on. On the event loop only."""
         self.view.stores = dict(stores)
         topics = {store.name: store.topic for store in stores.values() if store.topic != store.name}
-        shard_map = self.tracker.set_stores(self.view.replicas_of_stores, topics)
+        shard_map = self.tracker.set_stores(self.view.replicas_of_stores, topics, time.monotonic())
         if not self._leaving:
             self.view.shard_map = shard_map
             self.on_change()
@@ -147,7 +160,7 @@ class ClusterEvents:
     def leave(self) -> None:
         """Makes the view as the others see it once this instance is gone, and keeps it so. On the event loop only."""
         self._leaving = True
-        self.view.shard_map = self.tracker.leave()
+        self.view.shard_map = self.tracker.leave(time.monotonic())
 
     def members(self, members: frozenset[Member]) -> None:
         self.loop.call_soon_threadsafe(self._set_members, members)
@@ -159,9 +172,15 @@ class ClusterEvents:
         self.loop.call_soon_threadsafe(self._set_end_offsets, end_offsets)
 
     def _set_members(self, members: frozenset[Member]) -> None:
-        if self._leaving:
-            return
-        shard_map = self.tracker.update(members, time.monotonic())
+        if not self._leaving:
+            self._take(self.tracker.update(members, time.monotonic()))
+
+    def update(self) -> None:
+        """Gives up those who left long enough ago. On the event loop only."""
+        if not self._leaving:
+            self._take(self.tracker.at(time.monotonic()))
+
+    def _take(self, shard_map: ShardMap) -> None:
         if shard_map != self.view.shard_map:
             if shard_map.members != self.view.shard_map.members:
                 _log.info("members", instances=sorted(member.instance for member in shard_map.members))

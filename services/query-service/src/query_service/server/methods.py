@@ -215,6 +215,7 @@ class ShardMethods(ReadMethods):
             "BatchGetStates": self._batch,
             "ScanStates": self._scan,
             "ListVersions": self._versions,
+            "DescribeMember": lambda _request, _left_s: self.listing.own_member().SerializeToString(),
             "ListPartitions": lambda _request, _left_s: self.listing.own_partitions().SerializeToString(),
             "CreateCheckpoint": lambda request, _: Later(
                 self._create_checkpoint(parsed(shard.CreateCheckpointRequest, request)),

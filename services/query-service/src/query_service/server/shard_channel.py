@@ -1,15 +1,18 @@
 """Connections to the internal service of an instance."""
 
+from collections.abc import Collection
+from contextlib import ExitStack
 from typing import Any
 
 import grpc
 
-from statecast.shard.v1.shard_service_pb2 import ListPartitionsRequest
+from query_service.cluster.shard_map import Member
+from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1.shard_service_pb2_grpc import ShardServiceStub
 from statecast_client.router import RECONNECTING
 from statecast_service.tls import Tls
 
-_NAME_S = 1.0
+_ASK_S = 1.0
 _NO_PROXY = ("grpc.enable_http_proxy", 0)
 _OPTIONS = (
     *RECONNECTING,
@@ -34,11 +37,41 @@ def _opened(kind: Any, address: str, tls: Tls | None, options: tuple[tuple[str, 
     return kind.secure_channel(address, tls.channel_credentials(), options=options)
 
 
-def instance_at(address: str, tls: Tls | None) -> str | None:
-    """The name of the instance that answers there, None if none does. Blocks for at most a second."""
-    with _opened(grpc, address, tls, (_NO_PROXY,)) as channel:
-        stub: Any = ShardServiceStub(channel)
-        try:
-            return str(stub.ListPartitions(ListPartitionsRequest(), timeout=_NAME_S).instance)
-        except grpc.RpcError:
-            return None
+def message_of(member: Member) -> shard.Member:
+    """Returns the facts of a member as it tells them."""
+    return shard.Member(
+        version=member.version,
+        instance=member.instance,
+        address=member.address,
+        shard_address=member.shard_address,
+        started_ms=member.started_ms,
+        zone=member.zone,
+        topics=dict(member.topics),
+    )
+
+
+def member_of(message: shard.Member) -> Member:
+    """Returns the member that told its facts; of a newer version, those that this one knows."""
+    topics = tuple(sorted(message.topics.items()))
+    name, address, shard_address = message.instance, message.address, message.shard_address
+    return Member(name, address, shard_address, message.started_ms, topics, message.zone, message.version)
+
+
+def members_at(addresses: Collection[str], tls: Tls | None) -> dict[str, Member | None]:
+    """Asks who answers at these internal addresses, all at once, and waits for a second at most.
+
+    Without an answer the address is left out; an older build, which does not know the method, is None.
+    """
+    members: dict[str, Member | None] = {}
+    with ExitStack() as stack:
+        channels = {each: stack.enter_context(_opened(grpc, each, tls, (_NO_PROXY,))) for each in addresses}
+        stubs: dict[str, Any] = {each: ShardServiceStub(channel) for each, channel in channels.items()}
+        request = shard.DescribeMemberRequest()
+        calls = {each: stub.DescribeMember.future(request, timeout=_ASK_S) for each, stub in stubs.items()}
+        for address, call in calls.items():
+            try:
+                members[address] = member_of(call.result().member)
+            except grpc.RpcError as error:
+                if error.code() == grpc.StatusCode.UNIMPLEMENTED:
+                    members[address] = None
+    return members

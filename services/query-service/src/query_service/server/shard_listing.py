@@ -12,6 +12,7 @@ from query_service.errors import LookupFailedError
 from query_service.reads.messages import fill_freshness, fill_position
 from query_service.reads.route import Preference
 from query_service.reads.routed_peer import Held
+from query_service.server.shard_channel import message_of
 from query_service.storage.stores_file import StoreDefinition
 from statecast.position import Position
 from statecast.query.v1 import query_pb2
@@ -75,6 +76,9 @@ class ShardListing:
         response.version = version.digest()[:8]
         now = self.monotonic()
         return response, now + max(_KEPT_S, _KEPT_TIMES * (now - began))
+
+    def own_member(self) -> shard.DescribeMemberResponse:
+        return shard.DescribeMemberResponse(member=message_of(self.view.me))
 
     def own_partitions(self) -> shard.ListPartitionsResponse:
         response = shard.ListPartitionsResponse(instance=self.view.me.instance, replicas=self.view.shard_map.replicas)
