@@ -232,6 +232,10 @@ bench-peer: install bench/peer/target/.done $(BIN)/ghz ## Measure Kafka Streams 
 soak: install ## Show that the memory of edge and query-service stays flat under clients that come and go (SOAK_MINUTES=30)
 	$(BIN)/python -m bench.soak
 
+.PHONY: bench-scale
+bench-scale: install ## Measure a query service's cluster from 2 to 50 instances, and write bench/results/
+	$(BIN)/python -m bench.scale
+
 .PHONY: bench-edge
 bench-edge: install ## Measure one ws-edge with 5,000 sockets, and write bench/results/
 	$(BIN)/python -m bench.edge

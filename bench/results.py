@@ -15,6 +15,7 @@ import psutil
 
 RESULTS = Path(__file__).resolve().parent / "results"
 UNITS = (
+    ("_bytes_per_s", "B/s"),
     ("_mb_per_s", "MB/s"),
     ("_reads", "reads"),
     ("_us_", "us"),
