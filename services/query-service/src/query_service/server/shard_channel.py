@@ -46,13 +46,13 @@ def message_of(member: Member) -> shard.Member:
         shard_address=member.shard_address,
         started_ms=member.started_ms,
         zone=member.zone,
-        topics=dict(member.topics),
+        topics=[shard.StoreTopic(store=store, topic=topic) for store, topic in member.topics],
     )
 
 
 def member_of(message: shard.Member) -> Member:
     """Returns the member that told its facts; of a newer version, those that this one knows."""
-    topics = tuple(sorted(message.topics.items()))
+    topics = tuple((each.store, each.topic) for each in message.topics)
     name, address, shard_address = message.instance, message.address, message.shard_address
     return Member(name, address, shard_address, message.started_ms, topics, message.zone, message.version)
 
