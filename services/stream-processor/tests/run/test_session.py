@@ -14,6 +14,7 @@ from stream_processor.errors import NotBuiltError
 from stream_processor.run.session import (
     CLASS_ARCHIVE,
     CODE_CACHE,
+    COLLECTOR,
     COMPILE_ALL,
     JVM_LOG,
     LOGGING,
@@ -47,11 +48,14 @@ def jars(tmp_path: Path) -> Path:
 def test_options_for_java_stand_beside_the_services_own(jars: Path) -> None:
     options = configuration(Settings(jars=jars, driver_memory="2g", java_options="-Xlog"), is_local=True)
 
-    *java_log, logging, compiling, cache, extra = options["spark.driver.extraJavaOptions"].split()
+    *java_log, logging, compiling, cache, region, marking, adaptive, extra = options[
+        "spark.driver.extraJavaOptions"
+    ].split()
     assert java_log == JVM_LOG.split()
     assert logging == f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
     assert (compiling, cache, extra) == (COMPILE_ALL, CODE_CACHE, "-Xlog")
-    assert options["spark.executor.extraJavaOptions"] == f"{COMPILE_ALL} {CODE_CACHE} -Xlog"
+    assert f"{region} {marking} {adaptive}" == COLLECTOR
+    assert options["spark.executor.extraJavaOptions"] == f"{COMPILE_ALL} {CODE_CACHE} {COLLECTOR} -Xlog"
     assert options["spark.driver.memory"] == "2g"
     assert LOGGING.exists()
 
