@@ -130,7 +130,7 @@ def test_a_pod_may_do_no_more_than_it_needs(workload: Manifest) -> None:
 def test_a_pod_runs_as_its_images_user_and_writes_to_its_volumes(workload: Manifest) -> None:
     image = (ROOT / "services" / service_of(workload) / "Dockerfile").read_text()
     variables = {**variables_of_image(service_of(workload)), **values_of(workload)}
-    read = {"SPARK_CONF_DIR", "STREAM_PROCESSOR_JARS"}
+    read = {"SPARK_CONF_DIR", "STREAM_PROCESSOR_JARS", "WS_EDGE_DOMAINS"}
     written = [value for name, value in variables.items() if value.startswith("/") and name not in read]
     mounts = [each["mountPath"] for each in container_of(workload).get("volumeMounts", [])]
 
