@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -73,14 +74,14 @@ async def test_a_watched_row_that_grows_too_large_is_an_error_of_its_key_and_com
 
 
 async def test_frames_up_to_the_largest_are_sent_and_counted_in_bytes() -> None:
-    key, limit = StoreKey("texts", "edge"), 20_000
+    key, limit, commit = StoreKey("texts", "edge"), 20_000, datetime.now(UTC)  # texts of two times differ in length
     async with text_edge(max_sent_frame_bytes=limit) as edge, edge.socket("/v1/stream") as socket:
-        put(edge, key, 10_000)
+        edge.query.put(key, Value(string_value="x" * 10_000), commit)
         await watch(socket, key)
         rest = limit - (len(await socket.recv()) - 10_000)
         frames = []
         for text in ("x" * rest, "x" * (rest + 1), "é" * (rest // 2), "é" * (rest // 2 + 1)):
-            edge.query.put(key, Value(string_value=text))
+            edge.query.put(key, Value(string_value=text), commit)
             frames.append(await receive(socket))
 
     assert ["changed" in frame for frame in frames] == [True, False, True, False]

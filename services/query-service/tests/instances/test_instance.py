@@ -94,6 +94,7 @@ def knows(process: "Process", members: int) -> bool:
 async def test_an_instance_that_is_restarted_costs_no_copy_of_its_partitions(scene: "Scene") -> None:
     instances = [scene.launch(f"query-{number}", replicas=2, zone=f"zone-{number}") for number in (1, 2, 3)]
     scene.write({group: group.encode() for group in GROUPS})
+    await scene.until_ready(*instances)
     await until_members(scene, 3, *instances)
     for instance in instances:
         await scene.until_applied(instance, len(GROUPS))
