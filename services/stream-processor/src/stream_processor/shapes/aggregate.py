@@ -100,7 +100,8 @@ class AggregatePipeline(SummingPipeline):
 
     @override
     def records(self, read: Sequence[DataFrame], partitions: int, epoch: int, functions: Functions) -> DataFrame:
-        changes = read[0].withColumn("committed", F.unix_micros("change.source.commit_time"))
+        [changes] = read
+        changes = changes.withColumn("committed", F.unix_micros("change.source.commit_time"))
         if self.events:
             events = contributed(changes, "after", "current", self, functions)
             sourced = events.withColumn("source", encode_source(F.col("change.source"), functions))

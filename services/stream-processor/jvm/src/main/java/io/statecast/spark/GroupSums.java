@@ -20,8 +20,8 @@ public final class GroupSums {
    * `late` counts the lines that came after the end; where it is not 0, all but it and the key is null. Each line with one of
    * {@link LetterKeys} in its `key` goes on with its `letter`, and nothing else.
    *
-   * @param lines with `key` (text), `sequence`, `rows` and `ticks` (bigint, not null), `committed` (µs, or null), `source`, the parts
-   *     and `letter` (null on each line of a group)
+   * @param lines with `key` (text), `sequence`, `rows` and `ticks` (bigint, not null), `committed` (µs, or null), `source`
+   *     (binary), the parts and `letter` (null on each line of a group)
    * @param names the columns of the parts
    * @param functions those of their {@link GroupPart}s
    * @param end whether groups end: then the key ends with NUL and the window's end as RFC 3339 has it, and the query has a
