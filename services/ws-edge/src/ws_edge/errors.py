@@ -3,6 +3,7 @@
 EdgeError                          any of them; the text gives the remedy
 ├── RequestError                   one request failed; the socket stays open
 │   ├── MalformedFrameError        malformed_frame         400
+│   │   └── MalformedWatchError    malformed_watch         400
 │   ├── UnknownStoreError          unknown_store           404
 │   ├── NoStateError               not_found               404
 │   ├── ForbiddenError             forbidden               403
@@ -67,6 +68,10 @@ class RequestError(EdgeError):
 
 class MalformedFrameError(RequestError, code="malformed_frame", http_status=400):
     """The frame or the parameters cannot be understood."""
+
+
+class MalformedWatchError(MalformedFrameError, code="malformed_watch", http_status=400):
+    """A watch cannot be understood, or there can be none like it."""
 
 
 class UnknownStoreError(RequestError, code="unknown_store", http_status=404):

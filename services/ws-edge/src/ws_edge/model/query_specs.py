@@ -50,6 +50,8 @@ class Step(NamedTuple):
     sort_to: str
     limit: int
     reverse: bool
+    fields: tuple[str, ...] = ()
+    """The fields of its rows that are sent; none for all."""
 
     def key_for(self, group: str) -> AnyKey:
         """What is watched for a row that names the group."""
@@ -95,7 +97,7 @@ def steps_of(spec: QuerySpec, stores: Stores) -> tuple[Step, ...]:
     steps, before = list[Step](), find(stores, spec.first.store)
     before.check(spec.first)
     for each in spec.steps:
-        step = _step(before, each, stores)
+        step = step_of(before, each, stores)
         steps.append(step)
         before = step.store
     return tuple(steps)
@@ -108,7 +110,8 @@ def check_rights(consumer: Consumer, first: RangeKey, steps: tuple[Step, ...], s
     check_key(consumer, find(stores, first.store).rule, first)
 
 
-def _step(before: Store, spec: StepSpec, stores: Stores) -> Step:
+def step_of(before: Store, spec: StepSpec, stores: Stores) -> Step:
+    """Returns a step after rows of `before`. Raises MalformedFrameError when there can be none, UnknownStoreError."""
     store, field, bounds = find(stores, spec.store), spec.group_field, spec[2:]
     if not field or (before.message is not Value and field not in before.text_fields):
         hint = suggest(field, before.text_fields)

@@ -1,0 +1,226 @@
+"""The bodies of rows in frames: whole, or as the fields that have changed; each is made once for all who get the same."""
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from google.protobuf import json_format
+from google.protobuf.message import Message
+from google.protobuf.struct_pb2 import Value
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from statecast.json_documents import document_of
+from statecast.push.v2.push_pb2 import Problem, Row
+from ws_edge.errors import EdgeError
+from ws_edge.states import KeyState, StoreKey
+
+MAX_BODIES = 4
+"""How many bodies a state keeps. While it is the newest, those who watch it need few different ones."""
+
+DOCUMENT = "document"
+"""Under which a state keeps its row as JSON."""
+
+
+class View(NamedTuple):
+    """How rows of a place are shown."""
+
+    fields: tuple[str, ...] = ()
+    """The names that are shown, sorted; none shows all."""
+    delta: bool = False
+    times: bool = False
+    key_field: str = ""
+    """A row that holds its key here is told without it; empty when there is no such field."""
+    sort_field: str = ""
+
+
+class RowNews(NamedTuple):
+    """A row as it is told to one client."""
+
+    state: KeyState
+    """Without a row it has left."""
+    names: frozenset[str] | None = None
+    """The fields in which it differs from the row that the client holds; None when the client may hold none."""
+    skipped: int = 0
+
+    @property
+    def key(self) -> str:
+        return self.state.key.member
+
+
+def document(state: KeyState) -> Any:
+    """Returns the row as JSON: a document as it is, a message with every field that has no presence."""
+    shared = state.frames.get(DOCUMENT)
+    if shared is None:
+        shared = state.frames[DOCUMENT] = _document(state.row)
+    return shared
+
+
+def changed_names(before: Message, after: Message) -> frozenset[str] | None:
+    """Returns the names of fields, at the top of two rows, that differ; None when a row has no fields."""
+    if type(before) is not type(after):
+        return None
+    if isinstance(before, Value) and isinstance(after, Value):
+        if not (before.HasField("struct_value") and after.HasField("struct_value")):
+            return None
+        old, new = before.struct_value.fields, after.struct_value.fields
+        return frozenset(name for name in {*old, *new} if name not in old or name not in new or old[name] != new[name])
+    old_fields, new_fields = dict(_fields_of(before)), dict(_fields_of(after))
+    names = old_fields.keys() | new_fields.keys()
+    return frozenset(name for name in names if old_fields.get(name) != new_fields.get(name))
+
+
+def field_holding(state: KeyState, text: str) -> str:
+    """Returns the name of the first field of the row that holds the text; empty when none does."""
+    row = document(state)
+    if not text or not isinstance(row, dict):
+        return ""
+    return next((name for name, value in row.items() if value == text and isinstance(value, str)), "")
+
+
+def json_body(news: RowNews, view: View) -> bytes | None:
+    """Returns a Row as JSON; None when the client has no field that has changed."""
+    state = news.state
+    if state.row is None:
+        return _json({**_key(state.key), "left": True, **_skipped(news)})
+    names = _shown_names(news, view)
+    if names == frozenset():
+        return None
+    body = _shared(state, ("json", view, names), lambda: _json_row(state, view, names))
+    if news.skipped:
+        body = b'%b,"skipped":%d}' % (body[:-1], news.skipped)
+    return body
+
+
+def binary_body(news: RowNews, view: View) -> bytes | None:
+    """As `json_body`, encoded."""
+    state = news.state
+    if state.row is None:
+        return Row(key=state.key.member, left=True, skipped=news.skipped).SerializeToString()
+    names = _shown_names(news, view)
+    if names == frozenset():
+        return None
+    body = _shared(state, ("binary", view, names), lambda: _binary_row(state, view, names))
+    return body + Row(skipped=news.skipped).SerializeToString()
+
+
+def json_error(key: StoreKey, error: EdgeError) -> bytes:
+    """Returns a Row as JSON that says why the row cannot be shown."""
+    return _json({**_key(key), "error": {"code": error.code, "message": str(error)}})
+
+
+def binary_error(key: StoreKey, error: EdgeError) -> bytes:
+    """As `json_error`, encoded."""
+    return Row(key=key.member, error=Problem(code=error.code, message=str(error))).SerializeToString()
+
+
+def rfc3339(nanoseconds: int) -> str:
+    """Returns the time as proto3 JSON writes a Timestamp."""
+    return timestamp(nanoseconds).ToJsonString()
+
+
+def timestamp(nanoseconds: int) -> Timestamp:
+    """Returns the time, in nanoseconds since 1970, as a message."""
+    moment = Timestamp()
+    moment.FromNanoseconds(nanoseconds)
+    return moment
+
+
+def _shown_names(news: RowNews, view: View) -> frozenset[str] | None:
+    """Returns the changed fields that the view shows; None when the client is to get the whole row with its sort value."""
+    if news.names is None or not view.fields:
+        return news.names
+    return news.names.intersection(view.fields)
+
+
+def _shared(state: KeyState, form: Any, make: Callable[[], bytes]) -> bytes:
+    bodies = state.frames
+    body = bodies.get(form)
+    if body is None:
+        if len(bodies) > MAX_BODIES:
+            for other in [each for each in bodies if each != DOCUMENT]:
+                del bodies[other]
+        body = bodies[form] = make()
+    return body  # type: ignore[no-any-return]
+
+
+def _json_row(state: KeyState, view: View, names: frozenset[str] | None) -> bytes:
+    """`names` are those of changed fields; None makes the row whole, and told as new."""
+    shown = _shown(document(state), view)
+    time = {"commit_time": rfc3339(state.commit_ns)} if view.times and state.commit_ns is not None else {}
+    whole: dict[str, Any] = {} if _holds(shown, view.key_field, state.key.member) else _key(state.key)
+    if names is None and state.key.sort and not _holds(shown, view.sort_field, state.key.sort):
+        whole["sort"] = state.key.sort
+    body = _json({**whole, "row": shown, **time})
+    if names is None or not view.delta or not isinstance(shown, dict):
+        return body
+    changed = {name: shown.get(name) for name in sorted(names)}
+    if any(shown.get(name, "") is None for name in names):
+        return body  # a null would say that the field is gone
+    delta = _json({**_key(state.key), "delta": changed, **time})
+    return delta if len(delta) < len(body) else body
+
+
+def _binary_row(state: KeyState, view: View, names: frozenset[str] | None) -> bytes:
+    shown = _shown(document(state), view)
+    row = Row(encoded=_encoded(state.row, view.fields))
+    if view.times and state.commit_ns is not None:
+        row.commit_time.CopyFrom(timestamp(state.commit_ns))
+    whole = Row()
+    whole.CopyFrom(row)
+    if not _holds(shown, view.key_field, state.key.member):
+        whole.key = state.key.member
+    if names is None and not _holds(shown, view.sort_field, state.key.sort):
+        whole.sort = state.key.sort
+    body = whole.SerializeToString()
+    if names is None or not view.delta or not isinstance(shown, dict):
+        return body
+    row.key, row.encoded = state.key.member, _encoded(state.row, tuple(sorted(names)))
+    row.changed.extend(sorted(names))
+    delta = row.SerializeToString()
+    return delta if len(delta) < len(body) else body
+
+
+def _encoded(row: Message, fields: tuple[str, ...]) -> bytes:
+    """Returns the row encoded with these fields alone, or all when there are none."""
+    if isinstance(row, Value):
+        return _json(_shown(document_of(row), View(fields)))
+    if not fields:
+        return row.SerializeToString(deterministic=True)
+    part = type(row)()
+    part.CopyFrom(row)
+    for name in row.DESCRIPTOR.fields_by_name.keys() - set(fields):
+        part.ClearField(name)
+    part.DiscardUnknownFields()  # type: ignore[attr-defined]  # the stubs lack it
+    return part.SerializeToString(deterministic=True)
+
+
+def _document(row: Message) -> Any:
+    if isinstance(row, Value):
+        return document_of(row)
+    return json_format.MessageToDict(row, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+
+
+def _shown(row: Any, view: View) -> Any:
+    if not view.fields or not isinstance(row, dict):
+        return row
+    return {name: value for name, value in row.items() if name in view.fields}
+
+
+def _holds(row: Any, field: str, text: str) -> bool:
+    return bool(field) and isinstance(row, dict) and row.get(field) == text
+
+
+def _fields_of(row: Message) -> list[tuple[str, Any]]:
+    return [(field.name, value) for field, value in row.ListFields()]
+
+
+def _key(key: StoreKey) -> dict[str, Any]:
+    return {"key": key.member} if key.member else {}
+
+
+def _skipped(news: RowNews) -> dict[str, Any]:
+    return {"skipped": news.skipped} if news.skipped else {}
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

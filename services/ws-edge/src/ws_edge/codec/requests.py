@@ -1,0 +1,256 @@
+"""Reads frames of clients: leniently, each part by itself, and a watch's id before anything of it may fail."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from google.protobuf import json_format
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.message import DecodeError
+from google.protobuf.struct_pb2 import Value
+
+from statecast.push.v2.push_pb2 import ClientFrame, Watch
+from statecast_service.settings import suggest
+from ws_edge.errors import MalformedFrameError, MalformedWatchError, RequestError
+from ws_edge.query_specs import MAX_STEPS, Step, StepSpec, step_of
+from ws_edge.states import AnyKey, Path, RangeKey, StoreKey
+from ws_edge.stores import Store, Stores, check_key_part, find
+
+MAX_ID = 2**32 - 1
+PARTS = ("unwatch", "watch", "renew", "ping")
+CHANNEL_FIELDS = frozenset({"id", "channel", "below"})
+
+
+class WatchRequest(NamedTuple):
+    """A watch to begin. Its stores are resolved, and `key` has the limit that was asked for."""
+
+    id: int
+    store: Store
+    key: AnyKey
+    steps: tuple[Step, ...] = ()
+    fields: tuple[str, ...] = ()
+    """The fields of a row to be sent, sorted; none for all."""
+    delta: bool = False
+    times: bool = False
+    interval_ms: int | None = None
+    token: str = ""
+    below: Mapping[Path, str] = {}
+    """The tokens of the places below, by their paths."""
+
+
+class ChannelRequest(NamedTuple):
+    """A channel to watch."""
+
+    id: int
+    channel: str
+    below: Mapping[Path, str] = {}
+
+
+class RefusedWatch(NamedTuple):
+    """A watch that cannot begin."""
+
+    id: int
+    error: RequestError
+
+
+class UnknownField(NamedTuple):
+    """A field that was ignored. `name` leads to it from the frame, by names alone."""
+
+    name: str
+    text: str
+
+
+@dataclass(slots=True)
+class ClientRequest:
+    """What a frame of a client asks for, in the order of the fields."""
+
+    unwatch: list[int] = field(default_factory=list)
+    watches: list[WatchRequest | ChannelRequest | RefusedWatch] = field(default_factory=list)
+    ticket: str | None = None
+    """To renew the access; None for no renewal."""
+    ping: bool = False
+    errors: list[RequestError] = field(default_factory=list)
+    """Faults of parts that have no id."""
+    unknown: list[UnknownField] = field(default_factory=list)
+
+    @property
+    def parts(self) -> int:
+        """How many watches and ends of watches it asks for."""
+        return len(self.unwatch) + len(self.watches)
+
+
+def read_json(text: str | bytes, stores: Stores) -> ClientRequest:
+    """Reads a frame of JSON. Raises MalformedFrameError when it is no object of JSON."""
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise MalformedFrameError(f"the frame is no JSON at character {error.pos}") from error
+    except (ValueError, RecursionError) as error:
+        raise MalformedFrameError(f"the frame is no JSON: {one_line(error)}") from error
+    if not isinstance(document, dict):
+        raise MalformedFrameError("the frame is no object of JSON")
+    request = ClientRequest()
+    request.unknown += _unknown(document, ClientFrame.DESCRIPTOR)
+    for value in _list(document, "unwatch", request):
+        ended = _id_of(value)
+        if ended is None:
+            request.errors.append(MalformedFrameError("unwatch: an id is a whole number from 1"))
+        else:
+            request.unwatch.append(ended)
+    for value in _list(document, "watch", request):
+        _read_watch(value, stores, request)
+    renew, ping = document.get("renew"), document.get("ping")
+    if renew is not None:
+        ticket = renew.get("ticket") if isinstance(renew, dict) else None
+        if isinstance(ticket, str):
+            request.ticket = ticket
+        else:
+            request.errors.append(MalformedFrameError("renew: it needs a ticket, a text"))
+    request.ping = ping is not None and ping is not False
+    return request
+
+
+def read_binary(content: bytes, stores: Stores) -> ClientRequest:
+    """Reads an encoded ClientFrame. Raises MalformedFrameError when it is none."""
+    try:
+        frame = ClientFrame.FromString(content)
+    except DecodeError as error:
+        raise MalformedFrameError(f"the frame is no ClientFrame: {one_line(error)}") from error
+    request = ClientRequest(list(frame.unwatch), ping=frame.HasField("ping"))
+    request.ticket = frame.renew.ticket if frame.HasField("renew") else None
+    for watch in frame.watch:
+        if watch.id:
+            request.watches.append(_resolved(watch, stores))
+        else:
+            request.errors.append(MalformedFrameError("a watch needs an id, a whole number from 1"))
+    return request
+
+
+def watch_request(message: Watch, stores: Stores) -> WatchRequest:
+    """Resolves a watch of rows. Raises MalformedWatchError when there can be no such watch, and UnknownStoreError."""
+    try:
+        return _watch_request(message, stores)
+    except MalformedFrameError as error:
+        raise MalformedWatchError(str(error)) from error
+
+
+def one_line(error: Exception) -> str:
+    """Returns the text of a parser's error, on one line and not longer than a frame should carry."""
+    text = " ".join(str(error).split())[:300]
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _read_watch(value: Any, stores: Stores, request: ClientRequest) -> None:
+    watch_id = _id_of(value.get("id")) if isinstance(value, dict) else None
+    if watch_id is None:
+        request.errors.append(MalformedFrameError("a watch needs an id, a whole number from 1"))
+        return
+    request.unknown += (
+        UnknownField(name, f"watch {watch_id}: {text}") for name, text in _unknown(value, Watch.DESCRIPTOR)
+    )
+    try:
+        message = json_format.ParseDict({**value, "id": watch_id}, Watch(), ignore_unknown_fields=True)
+        message.SerializeToString()
+    except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
+        refusal = MalformedWatchError(f"it is no watch: {one_line(error)}")
+        request.watches.append(RefusedWatch(watch_id, refusal))
+        return
+    request.watches.append(_resolved(message, stores))
+
+
+def _resolved(message: Watch, stores: Stores) -> WatchRequest | ChannelRequest | RefusedWatch:
+    try:
+        if message.channel:
+            return _channel_request(message)
+        return watch_request(message, stores)
+    except RequestError as error:
+        return RefusedWatch(message.id, error)
+
+
+def _channel_request(message: Watch) -> ChannelRequest:
+    others = [each.name for each, _ in message.ListFields() if each.name not in CHANNEL_FIELDS]
+    if others:
+        raise MalformedWatchError(f"a watch of a channel has no {', '.join(others)}: the channel's watches have them")
+    return ChannelRequest(message.id, message.channel, _below(message))
+
+
+def _watch_request(message: Watch, stores: Stores) -> WatchRequest:
+    store = find(stores, message.store)
+    key = key_of(store, message.group, message)
+    store.check(key)
+    if len(message.steps) > MAX_STEPS:
+        raise MalformedFrameError(f"it has {len(message.steps)} steps: at most {MAX_STEPS} are followed")
+    steps, before = list[Step](), store
+    for each in message.steps:
+        spec = StepSpec(each.store, each.group_field, each.sort_from, each.sort_to, each.limit, each.reverse)
+        step = step_of(before, spec, stores)._replace(fields=_fields(find(stores, each.store), each.fields))
+        steps.append(step)
+        before = step.store
+    return WatchRequest(
+        message.id,
+        store,
+        key,
+        tuple(steps),
+        _fields(store, message.fields),
+        message.delta,
+        message.times,
+        message.interval_ms if message.HasField("interval_ms") else None,
+        message.token,
+        _below(message),
+    )
+
+
+def key_of(store: Store, group: str, bounds: Watch) -> AnyKey:
+    """Returns the key or range of a group. Raises MalformedFrameError for bounds in a store with one value per group."""
+    if store.members:
+        return RangeKey(store.name, group, bounds.sort_from, bounds.sort_to, bounds.limit, bounds.reverse)
+    if bounds.sort_from or bounds.sort_to:
+        raise MalformedFrameError(f"{store.name} has one value per group: leave sort_from and sort_to out")
+    return StoreKey(store.name, group)
+
+
+def _fields(store: Store, names: Any) -> tuple[str, ...]:
+    for name in names:
+        if store.message is not Value and name not in store.message.DESCRIPTOR.fields_by_name:
+            hint = suggest(name, store.message.DESCRIPTOR.fields_by_name)
+            raise MalformedFrameError(f"fields: a row of {store.name} has no field {name[:80]!r}; {hint}")
+        check_key_part("fields", name)
+    return tuple(sorted(set(names)))
+
+
+def _below(message: Watch) -> dict[Path, str]:
+    return {tuple(each.path): each.token for each in message.below}
+
+
+def _list(document: Mapping[str, Any], name: str, request: ClientRequest) -> list[Any]:
+    value = document.get(name)
+    if value is None or isinstance(value, list):
+        return value or []
+    request.errors.append(MalformedFrameError(f"{name} is no list"))
+    return []
+
+
+def _id_of(value: Any) -> int | None:
+    """Returns the id as proto3 JSON may write it; None when it is none."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= len(str(MAX_ID)):
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MAX_ID:
+        return None
+    return value
+
+
+def _unknown(document: Mapping[str, Any], message: Descriptor, above: str = "") -> Iterator[UnknownField]:
+    """Finds fields that the message does not have, and within those that it has; watches are read by themselves."""
+    for name, value in document.items():
+        known = message.fields_by_name.get(name) or message.fields_by_camelcase_name.get(name)
+        if known is None:
+            shown = name[:80].encode(errors="backslashreplace").decode()
+            hint = suggest(shown, list(message.fields_by_name))
+            yield UnknownField(f"{above}{shown}", f"{above}{shown} is unknown and ignored; {hint}")
+        elif known.message_type is not None and known.message_type is not Watch.DESCRIPTOR:
+            for each in value if isinstance(value, list) else [value]:
+                if isinstance(each, dict):
+                    yield from _unknown(each, known.message_type, f"{above}{name}.")

@@ -1,0 +1,1 @@
+"""Watches: the places that sockets watch, and their tokens."""

@@ -1,0 +1,81 @@
+"""The resume token of a place: a position, bound to the question that it answers.
+
+A token is the base64url of an epoch, XORed with the mask of its question, and of two varints: the offset + 1, and how far
+the rows that were sent are newer, left out when 0. With any other question the epoch comes out as one that no topic has,
+so the place begins with all rows.
+"""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from hashlib import blake2b
+from typing import NamedTuple
+
+from ws_edge.authorization import Consumer
+from ws_edge.states import AnyKey, Position
+from ws_edge.stores import Store
+
+VERSION = "1"
+EPOCH_BYTES = 8
+MAX_EPOCH = 2**63 - 1
+MAX_TOKEN = 40
+"""Characters of the longest token that is read; one of today has 15."""
+
+
+class Resumption(NamedTuple):
+    """What a token says: everything through `position` was sent, and rows that are newer by at most `ahead` offsets."""
+
+    position: Position
+    ahead: int = 0
+
+
+def mask_of(store: Store, key: AnyKey, fields: tuple[str, ...], consumer: Consumer) -> int:
+    """Returns the mask of a question: another for whatever may change the rows that answer it."""
+    rule, reader = store.rule, ""
+    if store.private or not rule.everyone:
+        reader = f"{consumer.principal}\0{consumer.staff}"
+    parts = VERSION, *map(str, key), "\1".join(fields), repr(rule), repr(store.private), reader
+    digest = blake2b("\0".join(parts).encode(), digest_size=EPOCH_BYTES).digest()
+    return int.from_bytes(digest, "big")
+
+
+def token_of(mask: int, position: Position, ahead: int = 0) -> str:
+    """Returns the token of a position; `ahead` is how far rows that were sent are newer."""
+    content = (position.epoch ^ mask).to_bytes(EPOCH_BYTES, "big") + _varint(position.offset + 1)
+    if ahead:
+        content += _varint(ahead)
+    return urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+def resumption_of(mask: int, token: str) -> Resumption | None:
+    """Reads a token. Returns None when it is none of this question, as far as that shows; then all rows are due."""
+    if not token or len(token) > MAX_TOKEN:
+        return None
+    try:
+        content = urlsafe_b64decode(token + "=" * (-len(token) % 4))
+    except ValueError:
+        return None
+    epoch = int.from_bytes(content[:EPOCH_BYTES], "big") ^ mask
+    numbers = _varints(content[EPOCH_BYTES:])
+    if epoch > MAX_EPOCH or numbers is None or not 1 <= len(numbers) <= 2 or max(numbers) > MAX_EPOCH:
+        return None
+    return Resumption(Position(epoch, numbers[0] - 1), numbers[1] if len(numbers) > 1 else 0)
+
+
+def _varint(number: int) -> bytes:
+    content = bytearray()
+    while number > 0x7F:
+        content.append(number & 0x7F | 0x80)
+        number >>= 7
+    content.append(number)
+    return bytes(content)
+
+
+def _varints(content: bytes) -> list[int] | None:
+    """Returns the numbers; None when the last one is cut off."""
+    numbers, number, shift = list[int](), 0, 0
+    for byte in content:
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            numbers.append(number)
+            number = shift = 0
+    return None if shift else numbers

@@ -1,0 +1,151 @@
+"""Frames of clients are read leniently, part by part."""
+
+import json
+from typing import Any
+
+import pytest
+
+from statecast.odds.v1.market_pb2 import Market
+from statecast.odds.v1.match_pb2 import Match
+from statecast.push.v2.push_pb2 import ClientFrame, PlaceToken, Renew, Step, Watch
+from ws_edge.authorization import OwnerRule
+from ws_edge.codec.requests import ChannelRequest, ClientRequest, RefusedWatch, WatchRequest, read_binary, read_json
+from ws_edge.errors import MalformedFrameError
+from ws_edge.states import RangeKey, StoreKey
+from ws_edge.stores import Store
+
+EVERYONE = OwnerRule(None, everyone=True)
+STORES = {
+    "odds-by-match": Store("odds-by-match", Market, True, EVERYONE),
+    "market-by-key": Store("market-by-key", Market, False, EVERYONE),
+    "matches": Store("matches", Match, True, EVERYONE),
+}
+MARKETS = {"store": "odds-by-match", "group": "m1"}
+
+
+def read(**document: Any) -> ClientRequest:
+    return read_json(json.dumps(document), STORES)
+
+
+def only(request: ClientRequest) -> WatchRequest:
+    [watch] = request.watches
+    assert isinstance(watch, WatchRequest)
+    return watch
+
+
+def refusal(**watch: Any) -> RefusedWatch:
+    [refused] = read(watch=[{"id": 7, **watch}]).watches
+    assert isinstance(refused, RefusedWatch)
+    assert refused.id == 7
+    return refused
+
+
+def test_a_watch_of_many_rows_is_a_range() -> None:
+    watch = only(read(watch=[{"id": 1, **MARKETS, "limit": 20, "reverse": True, "token": "t", "interval_ms": 0}]))
+
+    assert watch.store is STORES["odds-by-match"]
+    assert watch.key == RangeKey("odds-by-match", "m1", "", "", 20, True)
+    assert (watch.token, watch.interval_ms) == ("t", 0)
+
+
+def test_a_watch_of_one_row_is_a_key() -> None:
+    watch = only(read(watch=[{"id": 1, "store": "market-by-key", "group": "k"}]))
+
+    assert watch.key == StoreKey("market-by-key", "k")
+    assert watch.interval_ms is None
+
+
+def test_a_list_of_fields_is_the_same_in_any_order() -> None:
+    watch = only(read(watch=[{"id": 1, **MARKETS, "fields": ["suspended", "outcomes", "suspended"]}]))
+
+    assert watch.fields == ("outcomes", "suspended")
+
+
+def test_a_query_has_its_steps_and_the_tokens_below() -> None:
+    step = {"store": "odds-by-match", "group_field": "match_id", "fields": ["name"]}
+    below = [{"path": ["m1"], "token": "t"}]
+    watch = only(read(watch=[{"id": 1, "store": "matches", "group": "g", "steps": [step], "below": below}]))
+
+    assert [each.store.name for each in watch.steps] == ["odds-by-match"]
+    assert watch.steps[0].fields == ("name",)
+    assert watch.below == {("m1",): "t"}
+
+
+def test_a_channel_is_watched_by_its_id() -> None:
+    request = read(watch=[{"id": 5, "channel": "q1", "below": [{"path": ["board"], "token": "t"}]}])
+
+    assert request.watches == [ChannelRequest(5, "q1", {("board",): "t"})]
+
+
+def test_all_parts_of_a_frame_count() -> None:
+    request = read(unwatch=[1, "2"], watch=[{"id": 3, **MARKETS}], renew={"ticket": "x"}, ping={})
+
+    assert request.unwatch == [1, 2]
+    assert (request.ticket, request.ping, request.parts) == ("x", True, 3)
+
+
+def test_unknown_fields_are_ignored_and_named() -> None:
+    request = read(watch=[{"id": 1, **MARKETS, "limmit": 5}], unwach=[1])
+
+    assert only(request).key == RangeKey("odds-by-match", "m1", "", "", 0, False)
+    texts = {each.name: each.text for each in request.unknown}
+    assert texts.keys() == {"limmit", "unwach"}
+    assert texts["limmit"].startswith("watch 1: limmit is unknown and ignored")
+    assert "limit" in texts["limmit"].split(";")[1]
+
+
+@pytest.mark.parametrize(
+    ("watch", "code"),
+    [
+        ({**MARKETS, "limit": "many"}, "malformed_watch"),
+        ({**MARKETS, "limit": -1}, "malformed_watch"),
+        ({**MARKETS, "group": "\ud800"}, "malformed_watch"),
+        ({**MARKETS, "group": ""}, "malformed_watch"),
+        ({**MARKETS, "fields": ["nmae"]}, "malformed_watch"),
+        ({**MARKETS, "steps": [{"store": "matches", "group_field": "outcomes"}]}, "malformed_watch"),
+        ({**MARKETS, "channel": "q1"}, "malformed_watch"),
+        ({"store": "market-by-key", "group": "k", "sort_from": "a"}, "malformed_watch"),
+        ({"store": "odds", "group": "k"}, "unknown_store"),
+        ({"steps": 5}, "malformed_watch"),
+    ],
+)
+def test_a_wrong_watch_is_refused_by_its_id(watch: dict[str, Any], code: str) -> None:
+    assert refusal(**watch).error.code == code
+
+
+def test_a_wrong_watch_does_not_hold_up_the_others() -> None:
+    request = read(watch=[{"id": 1, "store": "?"}, {"id": 2, **MARKETS}, {"store": "odds-by-match"}, 5])
+
+    assert [each.id for each in request.watches] == [1, 2]
+    assert len(request.errors) == 2
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "5", "[" * 100_000, b"\xff\xfe", '{"a":"\\ud800"'])
+def test_what_is_no_object_of_json_is_a_malformed_frame(text: str | bytes) -> None:
+    with pytest.raises(MalformedFrameError):
+        read_json(text, STORES)
+
+
+def test_the_place_of_a_fault_in_json_is_named() -> None:
+    with pytest.raises(MalformedFrameError, match="no JSON at character 17"):
+        read_json('{"watch":[{"id":1', STORES)
+
+
+@pytest.mark.parametrize("wrong", [{"unwatch": 5}, {"unwatch": [0]}, {"watch": {}}, {"renew": {}}, {"renew": 5}])
+def test_a_wrong_part_of_a_frame_is_an_error_without_an_id(wrong: dict[str, Any]) -> None:
+    request = read(**wrong)
+
+    assert [error.code for error in request.errors] == ["malformed_frame"]
+
+
+def test_a_binary_frame_asks_for_the_same() -> None:
+    step = Step(store="odds-by-match", group_field="match_id")
+    watch = Watch(
+        id=1, store="matches", group="g", interval_ms=0, steps=[step], below=[PlaceToken(path=["m"], token="t")]
+    )
+    frame = ClientFrame(unwatch=[4], watch=[watch, Watch(store="matches")], renew=Renew(ticket="x"))
+    frame.ping.SetInParent()
+    request = read_binary(frame.SerializeToString(), STORES)
+
+    assert only(request).below == {("m",): "t"}
+    assert (request.unwatch, request.ticket, request.ping, len(request.errors)) == ([4], "x", True, 1)

@@ -1,0 +1,68 @@
+"""A token says a position, and only to the question that it belongs to."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statecast.odds.v1.market_pb2 import Market
+from ws_edge.authorization import Consumer, OwnerRule
+from ws_edge.private_fields import PrivateField
+from ws_edge.states import Position, RangeKey
+from ws_edge.stores import Store
+from ws_edge.watches.token import Resumption, mask_of, resumption_of, token_of
+
+ALICE, BOB = Consumer("alice", "a", staff=False), Consumer("bob", "b", staff=False)
+OPEN = Store("odds", Market, True, OwnerRule(None, everyone=True))
+OWNED = Store("bets", Market, True, OwnerRule("match_id"))
+KEY = RangeKey("odds", "m1", "", "", 20, False)
+MASKS = st.integers(0, 2**64 - 1)
+EPOCHS = st.integers(0, 2**63 - 1)
+
+
+@given(MASKS, EPOCHS, st.integers(-1, 2**62), st.integers(0, 2**40))
+def test_a_token_brings_back_its_position(mask: int, epoch: int, offset: int, ahead: int) -> None:
+    position = Position(epoch, offset)
+
+    assert resumption_of(mask, token_of(mask, position, ahead)) == Resumption(position, ahead)
+
+
+@given(MASKS, MASKS, EPOCHS)
+def test_with_another_question_it_brings_another_epoch(mask: int, other: int, epoch: int) -> None:
+    read = resumption_of(other, token_of(mask, Position(epoch, 5)))
+
+    assert mask == other or read is None or read.position.epoch != epoch
+
+
+@given(MASKS, st.text(max_size=60))
+def test_whatever_a_client_sends_is_read_or_ignored(mask: int, text: str) -> None:
+    read = resumption_of(mask, text)
+
+    assert read is None or token_of(mask, *read)
+
+
+def test_tokens_of_today_have_15_characters() -> None:
+    assert len(token_of(mask_of(OPEN, KEY, (), ALICE), Position(1_764_000_000_000, 1_234_567))) == 15
+    assert len(token_of(0, Position(1, 2**42))) <= 20
+
+
+@pytest.mark.parametrize(
+    ("store", "key", "fields"),
+    [
+        (OPEN, KEY._replace(group="m2"), ()),
+        (OPEN, KEY._replace(limit=50), ()),
+        (OPEN, KEY._replace(reverse=True), ()),
+        (OPEN, KEY._replace(sort_from="a"), ()),
+        (OPEN, KEY, ("name",)),
+        (replace(OPEN, private=(PrivateField(("name",), "market_id"),)), KEY, ()),
+        (replace(OPEN, rule=OwnerRule(None)), KEY, ()),
+    ],
+)
+def test_whatever_changes_the_rows_changes_the_mask(store: Store, key: RangeKey, fields: tuple[str, ...]) -> None:
+    assert mask_of(store, key, fields, ALICE) != mask_of(OPEN, KEY, (), ALICE)
+
+
+def test_rows_that_are_for_everyone_have_one_token_for_everyone() -> None:
+    assert mask_of(OPEN, KEY, (), ALICE) == mask_of(OPEN, KEY, (), BOB)
+    assert mask_of(OWNED, KEY, (), ALICE) != mask_of(OWNED, KEY, (), BOB)
