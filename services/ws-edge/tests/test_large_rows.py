@@ -16,7 +16,7 @@ from websockets.asyncio.client import ClientConnection
 from statecast.orders.v1.order_pb2 import Order
 from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL
+from ws_edge.codec.frames import BINARY_SUBPROTOCOL
 from ws_edge.model.states import StoreKey
 
 STORES = """stores:
@@ -106,7 +106,7 @@ async def test_a_snapshot_leaves_out_the_one_member_that_is_too_large(subprotoco
 
 async def test_a_large_row_does_not_count_for_a_slow_client_beyond_its_error() -> None:
     """A row of more bytes than may wait closed the socket, and the keys beside it."""
-    async with text_edge(max_outbox_bytes=100_000, max_sent_frame_bytes=16_384) as edge:
+    async with text_edge(max_sent_frame_bytes=131_072) as edge:
         put(edge, LARGE, 200_000)
         put(edge, SMALL, 1)
         async with edge.socket("/v1/stream") as socket:

@@ -14,7 +14,7 @@ from websockets.asyncio.client import ClientConnection
 from statecast.orders.v1.order_pb2 import Order
 from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL
+from ws_edge.codec.frames import BINARY_SUBPROTOCOL
 from ws_edge.model.states import StoreKey
 
 ME = "customer-0001"

@@ -7,7 +7,10 @@ EdgeError                          any of them; the text gives the remedy
 │   ├── UnknownStoreError          unknown_store           404
 │   ├── NoStateError               not_found               404
 │   ├── ForbiddenError             forbidden               403
-│   ├── TooManySubscriptionsError  too_many_subscriptions  429
+│   ├── TooManySubscriptionsError  too_many_watches        429
+│   ├── TooManyRowsError           too_many_rows           429
+│   ├── StoreChangedError          store_changed           503
+│   ├── IdUsedError                id_used                 400
 │   ├── TooManyChannelsError       too_many_channels       429
 │   ├── TicketRefusedError         ticket_refused          403
 │   ├── UnknownChannelError        unknown_channel         404
@@ -43,8 +46,6 @@ NO_PONG = 1011
 CLOSE_RESTART = 1012
 CLOSE_EXPIRED = 4401
 CLOSE_REVOKED = 4403
-CLOSE_CHANNEL_ENDED = 4404
-CLOSE_SLOW = 4408
 
 
 class EdgeError(Exception):
@@ -86,8 +87,20 @@ class ForbiddenError(RequestError, code="forbidden", http_status=403):
     """The row belongs to somebody else, or the store is for staff."""
 
 
-class TooManySubscriptionsError(RequestError, code="too_many_subscriptions", http_status=429):
+class TooManySubscriptionsError(RequestError, code="too_many_watches", http_status=429):
     """The socket, consumer, address or channel has as many subscriptions as it may."""
+
+
+class TooManyRowsError(RequestError, code="too_many_rows", http_status=429):
+    """A step of a watch has brought more places than a socket may have."""
+
+
+class StoreChangedError(RequestError, code="store_changed", http_status=503):
+    """The readers, private fields or message of a store are others now: the same may be asked again, and is checked."""
+
+
+class IdUsedError(RequestError, code="id_used", http_status=400):
+    """The id of a watch is not above all earlier ones of its socket."""
 
 
 class TooManyChannelsError(RequestError, code="too_many_channels", http_status=429):
@@ -173,8 +186,6 @@ BY_EDGE: Mapping[int, Close] = {
     CLOSE_RESTART: Close("restart", "The edge restarts, or the socket is too old: connect again, with your positions."),
     CLOSE_EXPIRED: Close("expired", "The credential has expired and was not renewed: sign in again, then connect."),
     CLOSE_REVOKED: Close("revoked", "The operators have ended the consumer's access."),
-    CLOSE_CHANNEL_ENDED: Close("channel_ended", "The channel has expired or was deleted: create another one."),
-    CLOSE_SLOW: Close("slow", "More than `WS_EDGE_MAX_OUTBOX_BYTES` wait for the client."),
 }
 """The reasons for which the edge closes sockets, by close code."""
 

@@ -134,13 +134,11 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """Sockets opened per second; more are refused with 503 and Retry-After."""
     slow_start_s: float = Field(10.0, ge=0)
     """How long after its first socket an edge opens sockets at its full pace."""
-    max_outbox_bytes: int = Field(8_388_608, ge=1024)
-    """Bytes that may wait for one client; more close its socket with 4408."""
     send_buffer_bytes: int = Field(65_536, ge=4096)
-    """Target for the bytes that edge and kernel each buffer for a client on top of that."""
-    max_frame_bytes: int = Field(16_384, ge=128)
+    """Target for the bytes that edge and kernel each buffer for a client."""
+    max_frame_bytes: int = Field(65_536, ge=128)
     """Size of a client's frame; larger ones close the socket with 1009."""
-    max_sent_frame_bytes: int = Field(1_048_576, ge=16_384)
+    max_sent_frame_bytes: int = Field(1_000_000, ge=131_072)
     """Size of the largest frame that clients get, as iOS takes by default; a row beyond it is an error of its key."""
     stall_timeout_s: float = Field(20.0, gt=0)
     """How long a client may read nothing before its socket is reset."""

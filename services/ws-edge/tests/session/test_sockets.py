@@ -12,7 +12,7 @@ from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
 from statecast.push.v1.subscription_pb2 import Start
 from testkit.ws_edge.edge import RunningEdge, until
-from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL
+from ws_edge.codec.frames import BINARY_SUBPROTOCOL
 from ws_edge.model.states import StoreKey
 
 KEY = StoreKey("orders-by-key", "12345")

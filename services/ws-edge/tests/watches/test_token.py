@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statecast.odds.v1.market_pb2 import Market
-from ws_edge.authorization import Consumer, OwnerRule
-from ws_edge.private_fields import PrivateField
-from ws_edge.states import Position, RangeKey
-from ws_edge.stores import Store
+from ws_edge.model.authorization import Consumer, OwnerRule
+from ws_edge.model.private_fields import PrivateField
+from ws_edge.model.states import Position, RangeKey
+from ws_edge.model.stores import Store
 from ws_edge.watches.token import Resumption, mask_of, resumption_of, token_of
 
 ALICE, BOB = Consumer("alice", "a", staff=False), Consumer("bob", "b", staff=False)

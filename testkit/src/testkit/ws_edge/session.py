@@ -55,7 +55,7 @@ def version(offset: int, owner: str = "customer-0001") -> KeyState:
 def session_context() -> SessionContext:
     """Narrow limits, and a hub with answers given by hand."""
     clock = Clock()
-    settings = Settings.model_construct(max_interval_ms=5000, max_subscriptions=2, max_replies=4, max_outbox_bytes=1000)
+    settings = Settings.model_construct(max_interval_ms=5000, max_subscriptions=2, max_replies=4)
     tickets = Tickets(["throw-away"], clock, 60.0)
     return SessionContext(Hub(clock, 0.025, 3.0), SHIPPED_STORES, settings, Metrics(), tickets, clock, clock)
 

@@ -1,10 +1,9 @@
-"""The bodies of rows in frames: whole, or as the fields that have changed; each is made once for all who get the same."""
+"""The bodies of rows in frames: whole, or the fields that have changed; each is made once for all who get the same."""
 
 import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from google.protobuf import json_format
 from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Value
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -12,13 +11,11 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from statecast.json_documents import document_of
 from statecast.push.v2.push_pb2 import Problem, Row
 from ws_edge.errors import EdgeError
-from ws_edge.states import KeyState, StoreKey
+from ws_edge.model.documents import document
+from ws_edge.model.states import Form, KeyState, StoreKey
 
 MAX_BODIES = 4
 """How many bodies a state keeps. While it is the newest, those who watch it need few different ones."""
-
-DOCUMENT = "document"
-"""Under which a state keeps its row as JSON."""
 
 
 class View(NamedTuple):
@@ -45,36 +42,6 @@ class RowNews(NamedTuple):
     @property
     def key(self) -> str:
         return self.state.key.member
-
-
-def document(state: KeyState) -> Any:
-    """Returns the row as JSON: a document as it is, a message with every field that has no presence."""
-    shared = state.frames.get(DOCUMENT)
-    if shared is None:
-        shared = state.frames[DOCUMENT] = _document(state.row)
-    return shared
-
-
-def changed_names(before: Message, after: Message) -> frozenset[str] | None:
-    """Returns the names of fields, at the top of two rows, that differ; None when a row has no fields."""
-    if type(before) is not type(after):
-        return None
-    if isinstance(before, Value) and isinstance(after, Value):
-        if not (before.HasField("struct_value") and after.HasField("struct_value")):
-            return None
-        old, new = before.struct_value.fields, after.struct_value.fields
-        return frozenset(name for name in {*old, *new} if name not in old or name not in new or old[name] != new[name])
-    old_fields, new_fields = dict(_fields_of(before)), dict(_fields_of(after))
-    names = old_fields.keys() | new_fields.keys()
-    return frozenset(name for name in names if old_fields.get(name) != new_fields.get(name))
-
-
-def field_holding(state: KeyState, text: str) -> str:
-    """Returns the name of the first field of the row that holds the text; empty when none does."""
-    row = document(state)
-    if not text or not isinstance(row, dict):
-        return ""
-    return next((name for name, value in row.items() if value == text and isinstance(value, str)), "")
 
 
 def json_body(news: RowNews, view: View) -> bytes | None:
@@ -126,21 +93,19 @@ def timestamp(nanoseconds: int) -> Timestamp:
 
 
 def _shown_names(news: RowNews, view: View) -> frozenset[str] | None:
-    """Returns the changed fields that the view shows; None when the client is to get the whole row with its sort value."""
+    """Returns the changed fields that the view shows; None when the whole row is due, with its sort value."""
     if news.names is None or not view.fields:
         return news.names
     return news.names.intersection(view.fields)
 
 
-def _shared(state: KeyState, form: Any, make: Callable[[], bytes]) -> bytes:
-    bodies = state.frames
-    body = bodies.get(form)
+def _shared(state: KeyState, form: Form, make: Callable[[], bytes]) -> bytes:
+    body = state.bodies.get(form)
     if body is None:
-        if len(bodies) > MAX_BODIES:
-            for other in [each for each in bodies if each != DOCUMENT]:
-                del bodies[other]
-        body = bodies[form] = make()
-    return body  # type: ignore[no-any-return]
+        if len(state.bodies) >= MAX_BODIES:
+            state.bodies.clear()
+        body = state.bodies[form] = make()
+    return body
 
 
 def _json_row(state: KeyState, view: View, names: frozenset[str] | None) -> bytes:
@@ -190,14 +155,8 @@ def _encoded(row: Message, fields: tuple[str, ...]) -> bytes:
     part.CopyFrom(row)
     for name in row.DESCRIPTOR.fields_by_name.keys() - set(fields):
         part.ClearField(name)
-    part.DiscardUnknownFields()  # type: ignore[attr-defined]  # the stubs lack it
+    part.DiscardUnknownFields()
     return part.SerializeToString(deterministic=True)
-
-
-def _document(row: Message) -> Any:
-    if isinstance(row, Value):
-        return document_of(row)
-    return json_format.MessageToDict(row, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
 
 
 def _shown(row: Any, view: View) -> Any:
@@ -208,10 +167,6 @@ def _shown(row: Any, view: View) -> Any:
 
 def _holds(row: Any, field: str, text: str) -> bool:
     return bool(field) and isinstance(row, dict) and row.get(field) == text
-
-
-def _fields_of(row: Message) -> list[tuple[str, Any]]:
-    return [(field.name, value) for field, value in row.ListFields()]
 
 
 def _key(key: StoreKey) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from ws_edge.codec import bodies
 from ws_edge.codec.bodies import RowNews, View
 from ws_edge.codec.requests import ClientRequest, read_binary, read_json
 from ws_edge.errors import EdgeError, MalformedFrameError
-from ws_edge.states import Path, StoreKey
-from ws_edge.stores import Stores
+from ws_edge.model.states import Path, StoreKey
+from ws_edge.model.stores import Stores
 
 Frame = dict[str, Any]
 """An encoded frame, as an ASGI `websocket.send` event; its `text` is encoded already."""

@@ -1,4 +1,4 @@
-"""The frames of `/update/orders`: statecast.push.v1.OrderUpdatesRequest and OrderUpdatesReply as proto3 JSON."""
+"""The frames of `/update/orders`, for its clients of before: each order is a watch of the store of orders by key."""
 
 import json
 import re
@@ -11,14 +11,16 @@ from typing_extensions import override
 
 from statecast.orders.v1.order_pb2 import OrderStatus
 from statecast.push.v1.order_updates_pb2 import OrderUpdatesRequest
-from ws_edge.codec import frames
-from ws_edge.codec.frames import CancelRequest, FrameCodec, RefreshRequest, Reply, Request, WatchRequest
+from statecast.push.v2.push_pb2 import ServerFrame
+from ws_edge.codec.bodies import RowNews, View, rfc3339
+from ws_edge.codec.frames import Codec, Frame, PlaceFrame
+from ws_edge.codec.requests import ClientRequest, WatchRequest, one_line
 from ws_edge.errors import EdgeError, MalformedFrameError
-from ws_edge.model.states import AnyKey, KeyState, Place, StoreKey
-from ws_edge.model.stores import check_key_part
+from ws_edge.model.states import KeyState, StoreKey
+from ws_edge.model.stores import Stores, check_key_part, find
 
 STORE = "orders-by-key"
-WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
+WHOLE_NUMBER = re.compile(r"[0-9]{1,9}")
 WATCH_TYPES = ("order_status_updates_request", "order_updates_request")
 CANCEL_TYPE = "order_updates_cancel"
 REFRESH_TYPE = "auth_refresh"
@@ -26,126 +28,126 @@ TYPES = (*WATCH_TYPES, CANCEL_TYPE, REFRESH_TYPE)
 STATUS_WORDS = {number: name.removeprefix("ORDER_STATUS_").capitalize() for name, number in OrderStatus.items()}
 
 
-class OrderCodec(FrameCodec):
-    """The codec of orders. The reference of a request is its order id.
+class OrderCodec(Codec):
+    """The codec of orders. It numbers the watches, and remembers which is of which order."""
 
-    The order's state confirms a subscription, or silence when the client has it already. Clients know their own tokens.
-    """
-
-    name = "order"
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+        self._orders: dict[int, str] = {}
+        self._next = 1
 
     @override
-    def parse(self, event: Mapping[str, Any]) -> Request:
-        request = _request(frames.text_of(event))
+    def read(self, event: Mapping[str, Any], stores: Stores) -> ClientRequest:
+        request = _request(event)
         if request.type not in TYPES:
             raise MalformedFrameError(f"type is {request.type[:80]!r}: it must be one of {', '.join(TYPES)}")
         if request.type == REFRESH_TYPE:
-            return RefreshRequest(request.ticket, "")
+            return ClientRequest(ticket=request.ticket)
         order_id = request.order_id or request.data.order_id
         if not order_id:
             raise MalformedFrameError("the order is missing: put it into data.order_id, or into order_id")
         if request.data.order_id not in ("", order_id):
             raise MalformedFrameError("data.order_id and order_id name two different orders: send one of them")
-        check_key_part("order_id", order_id)
-        key = StoreKey(STORE, order_id)
         if request.type == CANCEL_TYPE:
-            return CancelRequest(key, order_id)
-        position = (request.position.epoch, request.position.offset) if request.HasField("position") else None
-        interval_ms = request.interval_ms if request.HasField("interval_ms") else None
-        return frames.watch_request(key, position, interval_ms, order_id, request.repeat)
+            return ClientRequest(unwatch=self._forget(order_id))
+        return self.watch(order_id, request.interval_ms if request.HasField("interval_ms") else None, stores)
+
+    def watch(self, order_id: str, interval_ms: int | None, stores: Stores) -> ClientRequest:
+        """Returns the request for an order, in place of an earlier one. Raises RequestError."""
+        check_key_part("order_id", order_id)
+        unwatch, number = self._forget(order_id), self._next
+        self._next += 1
+        self._ids[order_id], self._orders[number] = number, order_id
+        watch = WatchRequest(
+            number, find(stores, STORE), StoreKey(STORE, order_id), times=True, interval_ms=interval_ms
+        )
+        return ClientRequest(unwatch, [watch])
+
+    def path_request(self, order_id: str, query_string: bytes, stores: Stores) -> ClientRequest:
+        """Returns the request that an address makes. Raises RequestError."""
+        query = parse_qs(query_string.decode("latin-1"), keep_blank_values=True)
+        values = query.get("interval_ms")
+        if values is not None and (len(values) > 1 or WHOLE_NUMBER.fullmatch(values[0]) is None):
+            raise MalformedFrameError("the query parameter interval_ms is not one whole number")
+        return self.watch(order_id, None if values is None else int(values[0]), stores)
 
     @override
-    def changed(self, state: KeyState, skipped: int) -> Reply:
-        return frames.text_frame(order_reply(state, skipped))
+    def body(self, news: RowNews, view: View) -> bytes | None:
+        return json.dumps(order_reply(news.state, news.skipped), ensure_ascii=False, separators=(",", ":")).encode()
 
     @override
-    def cancelled(self, key: AnyKey, reference: str, place: Place | None = None) -> Reply:
-        data = {"order_id": reference, "status": "", "estimated_delivery": "", "tracking_number": ""}
-        return frames.text_frame({"type": "order_updates_cancelled", "data": data})
+    def error_body(self, key: StoreKey, error: EdgeError) -> bytes:
+        return _encoded({"type": "error", "error": _problem(error.code, str(error), key.group)})
 
     @override
-    def authenticated(self, expires_at: float | None, reference: str) -> Reply:
-        expiry = {} if expires_at is None else {"expires_at": frames.rfc3339(int(expires_at * 1e9))}
-        return frames.text_frame({"type": "authenticated", **expiry})
+    def place_frames(self, frame: PlaceFrame) -> list[Frame]:
+        order_id = self._orders.get(frame.id, "")
+        if frame.ended is not None:
+            if frame.ended.code:
+                problem = _problem(frame.ended.code, frame.ended.message, order_id)
+                return [_frame({"type": "error", "error": problem})]
+            return [_frame({"type": "order_updates_cancelled", "data": _data(order_id, "")})]
+        if frame.watching is not None and not frame.watching.resumed and not frame.rows:
+            return [_frame({"type": "order_status_update", "data": _data(order_id, "Unknown")})]
+        return [{"type": "websocket.send", "text": row} for row in frame.rows]
 
     @override
-    def reconnect(self, delay_ms: int) -> Reply:
-        return frames.text_frame({"type": "reconnect", "delay_ms": delay_ms})
+    def socket_frame(self, frame: ServerFrame) -> Frame | None:
+        if frame.HasField("access"):
+            return _frame({"type": "authenticated", "expires_in_s": frame.access.expires_in_s})
+        if frame.HasField("reconnect"):
+            return _frame({"type": "reconnect", "delay_ms": frame.reconnect.delay_ms})
+        if frame.HasField("error"):
+            return _frame({"type": "error", "error": _problem(frame.error.code, frame.error.message, "")})
+        return None
 
-    @override
-    def failed(self, error: EdgeError, reference: str) -> Reply:
-        order = {"order_id": reference} if reference else {}
-        return frames.text_frame({"type": "error", "error": {"code": error.code, "message": str(error), **order}})
+    def _forget(self, order_id: str) -> list[int]:
+        number = self._ids.pop(order_id, None)
+        return [] if number is None else [number]
 
 
 def order_reply(state: KeyState, skipped: int = 0) -> dict[str, Any]:
-    """An OrderUpdatesReply of type order_status_update in proto3 JSON.
-
-    It is written by hand because it is the hot path. All four fields of `data` are always there; `commit_time` is
-    left out when none is known, and `skipped` and `lag_ms` when they are 0.
-    """
+    """Returns an OrderUpdatesReply of type order_status_update as proto3 JSON."""
+    order = state.row
+    data = _data(state.key.group, "Deleted")
+    if order is not None:
+        status = STATUS_WORDS.get(order.status, "Unspecified")
+        data = _data(order.order_id, status, order.estimated_delivery, order.tracking_number)
     reply: dict[str, Any] = {
         "type": "order_status_update",
-        "data": _view(state),
+        "data": data,
         "position": {"epoch": str(state.position.epoch), "offset": str(state.position.offset)},
     }
     if state.commit_ns is not None:
-        reply["commit_time"] = frames.rfc3339(state.commit_ns)
+        reply["commit_time"] = rfc3339(state.commit_ns)
     if skipped:
         reply["skipped"] = str(skipped)
-    if state.lag_ms:
-        reply["lag_ms"] = str(state.lag_ms)
     return reply
 
 
-def _view(state: KeyState) -> dict[str, str]:
-    order = state.row
-    if order is None:
-        status = "Deleted" if state.deleted else "Unknown"
-        return {"order_id": state.key.group, "status": status, "estimated_delivery": "", "tracking_number": ""}
-    return {
-        "order_id": order.order_id,
-        "status": STATUS_WORDS.get(order.status, "Unspecified"),
-        "estimated_delivery": order.estimated_delivery,
-        "tracking_number": order.tracking_number,
-    }
+def _data(order_id: str, status: str, delivery: str = "", tracking: str = "") -> dict[str, str]:
+    return {"order_id": order_id, "status": status, "estimated_delivery": delivery, "tracking_number": tracking}
 
 
-def _request(text: str) -> OrderUpdatesRequest:
+def _problem(code: str, message: str, order_id: str) -> dict[str, str]:
+    return {"code": code, "message": message, **({"order_id": order_id} if order_id else {})}
+
+
+def _request(event: Mapping[str, Any]) -> OrderUpdatesRequest:
+    text = event.get("text") or event.get("bytes") or ""
     try:
         document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise MalformedFrameError(f"the frame is not JSON: {frames.one_line(error)}") from error
-    if not isinstance(document, dict):
-        raise MalformedFrameError("the frame is not a JSON object")
-    try:
-        return json_format.ParseDict(document, OrderUpdatesRequest())
-    except json_format.ParseError as error:
-        raise MalformedFrameError(f"the frame is not an OrderUpdatesRequest: {frames.one_line(error)}") from error
+        if not isinstance(document, dict):
+            raise MalformedFrameError("the frame is not a JSON object")
+        request = json_format.ParseDict(document, OrderUpdatesRequest(), ignore_unknown_fields=True)
+    except (ValueError, RecursionError, json_format.ParseError) as error:
+        raise MalformedFrameError(f"the frame is not an OrderUpdatesRequest: {one_line(error)}") from error
+    return request
 
 
-def path_request(order_id: str, query_string: bytes) -> WatchRequest:
-    """The subscription that an address asks for. Raises MalformedFrameError."""
-    query = parse_qs(query_string.decode("latin-1"), keep_blank_values=True)
-    check_key_part("order_id", order_id)
-    names = ("position_epoch", "position_offset", "interval_ms")
-    epoch, offset, interval = (_number(name, query.get(name)) for name in names)
-    if (epoch is None) != (offset is None):
-        raise MalformedFrameError("position_epoch and position_offset go together: send both, or none")
-    position = None if epoch is None or offset is None else (epoch, offset)
-    repeat = _flag("repeat", query.get("repeat"))
-    return frames.watch_request(StoreKey(STORE, order_id), position, interval, order_id, repeat)
+def _encoded(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _flag(name: str, values: list[str] | None) -> bool:
-    if values not in (None, ["true"], ["false"]):
-        raise MalformedFrameError(f"the query parameter {name} is neither true nor false")
-    return values == ["true"]
-
-
-def _number(name: str, values: list[str] | None) -> int | None:
-    if values is None:
-        return None
-    if len(values) > 1 or WHOLE_NUMBER.fullmatch(values[0]) is None:
-        raise MalformedFrameError(f"the query parameter {name} is not one whole number")
-    return int(values[0])
+def _frame(document: dict[str, Any]) -> Frame:
+    return {"type": "websocket.send", "text": _encoded(document)}

@@ -13,9 +13,9 @@ from google.protobuf.struct_pb2 import Value
 from statecast.push.v2.push_pb2 import ClientFrame, Watch
 from statecast_service.settings import suggest
 from ws_edge.errors import MalformedFrameError, MalformedWatchError, RequestError
-from ws_edge.query_specs import MAX_STEPS, Step, StepSpec, step_of
-from ws_edge.states import AnyKey, Path, RangeKey, StoreKey
-from ws_edge.stores import Store, Stores, check_key_part, find
+from ws_edge.model.query_specs import MAX_STEPS, Step, StepSpec, step_of
+from ws_edge.model.states import AnyKey, Path, RangeKey, StoreKey
+from ws_edge.model.stores import Store, Stores, check_key_part, find
 
 MAX_ID = 2**32 - 1
 PARTS = ("unwatch", "watch", "renew", "ping")
@@ -202,7 +202,7 @@ def _watch_request(message: Watch, stores: Stores) -> WatchRequest:
 
 
 def key_of(store: Store, group: str, bounds: Watch) -> AnyKey:
-    """Returns the key or range of a group. Raises MalformedFrameError for bounds in a store with one value per group."""
+    """Returns the key or range of a group. Raises MalformedFrameError for bounds where a group has one value."""
     if store.members:
         return RangeKey(store.name, group, bounds.sort_from, bounds.sort_to, bounds.limit, bounds.reverse)
     if bounds.sort_from or bounds.sort_to:

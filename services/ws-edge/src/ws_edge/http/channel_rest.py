@@ -10,7 +10,7 @@ from pydantic import Discriminator, Field, Tag
 from ws_edge.auth.quotas import ChannelQuota
 from ws_edge.channels.channel import Channel
 from ws_edge.channels.channels import Channels
-from ws_edge.codec.frames import rfc3339
+from ws_edge.codec.bodies import rfc3339
 from ws_edge.http.rest import Document, Identify, KeyDocument, failures
 from ws_edge.model.query_specs import QuerySpec, StepSpec, Subject
 from ws_edge.model.states import RangeKey, StoreKey

@@ -19,7 +19,7 @@ from statecast.json_documents import document_of
 from ws_edge.auth.gateway import Caller, Gateway, Tickets
 from ws_edge.auth.page_tokens import PageTokens
 from ws_edge.channels.revocations import Revocations
-from ws_edge.codec.frames import rfc3339
+from ws_edge.codec.bodies import rfc3339
 from ws_edge.codec.order_codec import STORE, order_reply
 from ws_edge.errors import EdgeError, MalformedFrameError, NoStateError, UnreadableRowError
 from ws_edge.http.caching import PublicCaching, conditional, key_etag, page_etag

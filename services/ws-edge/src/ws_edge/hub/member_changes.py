@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ws_edge.model.authorization import Consumer, may_see, seen_by
+from ws_edge.model.documents import changed_names
 from ws_edge.model.states import KeyState, Position, StoreKey
 
 
@@ -27,6 +28,8 @@ class MemberChange:
     """How many earlier changes of the member this one replaces, because the client was slow."""
     snapshot: bool = False
     """Whether it is sent because the subscription begins, and not because it happens now."""
+    names: frozenset[str] | None = None
+    """The fields in which the row differs from the one that the subscriber has; None when that is not certain."""
 
     def followed_by(self, later: "MemberChange", skipped: int) -> "MemberChange | None":
         """Both as one change, with `skipped` more of them not sent; None when they cancel each other out."""
@@ -37,7 +40,8 @@ class MemberChange:
             state = KeyState(before.key, state.position, commit_ns=state.commit_ns)
         elif before is not None and before.position == state.position:
             return None
-        return MemberChange(before, state, self.skipped + skipped)
+        names = None if self.names is None or later.names is None else self.names | later.names
+        return MemberChange(before, state, self.skipped + skipped, names=names)
 
 
 class Move(NamedTuple):
@@ -54,7 +58,7 @@ class Move(NamedTuple):
         sees = may_see(consumer, state)
         if saw and sees:
             seen = seen_by(consumer, state)
-            return self.change if seen is state else MemberChange(self.change.before, seen)
+            return self.change if seen is state else MemberChange(self.change.before, seen, names=self.change.names)
         if sees and state.row is not None:
             return MemberChange(None, seen_by(consumer, state))
         if saw and before is not None:
@@ -65,7 +69,18 @@ class Move(NamedTuple):
 def move(before: KeyState | None, state: KeyState, position: Position) -> Move:
     """Returns the change from one row, or None, to another, or to a state without one."""
     held = None if before is None else HeldRow(before.key, before.position)
-    return Move(before, MemberChange(held, state), position)
+    return Move(before, MemberChange(held, state, names=names_between(before, state)), position)
+
+
+def names_between(before: KeyState | None, state: KeyState) -> frozenset[str] | None:
+    """Returns the names of fields in which two states of a member differ; None when all of the row counts as new."""
+    if before is None or before.key != state.key or before.is_unreadable or state.is_unreadable:
+        return None
+    if before.row is None or state.row is None:
+        return None
+    if before.private is not None and state.private is not None:
+        return changed_names(before.private.full, state.private.full)
+    return changed_names(before.row, state.row)
 
 
 @dataclass(slots=True, eq=False)
@@ -105,10 +120,10 @@ class Backlog:
         if merged is not None:
             self._changes[member] = merged
 
-    def hold(self, state: KeyState, snapshot: bool) -> None:
+    def hold(self, state: KeyState, snapshot: bool, names: frozenset[str] | None = None) -> None:
         """Adds the present state of a key, as the change of the only member of a range."""
         if state.row is not None or self.held is not None:
-            self.add(MemberChange(self.held, state, snapshot=snapshot))
+            self.add(MemberChange(self.held, state, snapshot=snapshot, names=names))
         self.held = None if state.row is None else HeldRow(state.key, state.position)
 
     def take(self) -> MemberChange | None:

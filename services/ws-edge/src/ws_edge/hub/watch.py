@@ -11,7 +11,7 @@ from typing import Protocol
 from typing_extensions import override
 
 from ws_edge.errors import RequestError
-from ws_edge.hub.member_changes import Backlog, HeldRow, MemberChange
+from ws_edge.hub.member_changes import Backlog, HeldRow, MemberChange, names_between
 from ws_edge.model.authorization import Consumer, check_row, seen_by
 from ws_edge.model.states import AnyKey, KeyState, Place, Position, is_news
 from ws_edge.upstream.queries import Query, RangeResult
@@ -306,9 +306,10 @@ class KeyWatch(Watch):
         if latest is not None and position is not None and (result.position == position or not is_news(latest, result)):
             return False
         self.latest = result
+        names = None if latest is None else names_between(latest, result)
         for subscription in self.queried:
             if subscription.is_in_force:
-                self._note(subscription, snapshot=False)
+                self._note(subscription, snapshot=False, names=names)
         return True
 
     @override
@@ -359,9 +360,9 @@ class KeyWatch(Watch):
     def position_of(self, subscription: Subscription) -> Position | None:
         return None if subscription.pending else subscription.after
 
-    def _note(self, subscription: Subscription, snapshot: bool) -> None:
+    def _note(self, subscription: Subscription, snapshot: bool, names: frozenset[str] | None = None) -> None:
         """Adds the latest state to the subscriber's backlog, if it takes changes one by one and lacks it."""
         backlog, latest = subscription.backlog, self.latest
         if backlog is not None and latest is not None and latest.is_newer_than(subscription.after):
             subscription.after = latest.position
-            backlog.hold(seen_by(subscription.consumer, latest), snapshot)
+            backlog.hold(seen_by(subscription.consumer, latest), snapshot, names)

@@ -103,7 +103,7 @@ def steps_of(spec: QuerySpec, stores: Stores) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def check_rights(consumer: Consumer, first: RangeKey, steps: tuple[Step, ...], stores: Stores) -> None:
+def check_rights(consumer: Consumer, first: AnyKey, steps: tuple[Step, ...], stores: Stores) -> None:
     """Raises ForbiddenError when it shows without a row that the consumer may not see what a step or the first has."""
     for step in steps:
         check_store(consumer, step.store.rule, step.store.name)

@@ -67,6 +67,10 @@ class Position(NamedTuple):
     offset: int
 
 
+Form = tuple[Any, ...]
+"""How a row is encoded: the encoding, the view, and the changed fields."""
+
+
 class UnreadableRow(NamedTuple):
     """Takes the place of a row that is not of its store's message, so that the key has a row for all but readers."""
 
@@ -94,8 +98,10 @@ class KeyState:
     """The position since which the key is known to be absent; None when that is not certain, or there is a row."""
     lag_ms: int = 0
     """For how long this may have been out of date when it was last read, in milliseconds; 0 for a short time."""
-    frames: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The encoded frame of each codec, so that all subscribers of a key share one."""
+    document: Any = None
+    """The row as JSON, once it was asked for; a row of JSON that is null has none."""
+    bodies: dict[Form, bytes] = field(default_factory=dict)
+    """The encoded row by its form, so that all who are sent the same share one."""
     private: PrivateRow | None = None
     """Of a row with private fields: all of it. `row` is then what everyone may see, so that what forgets to ask what
     its consumer may see shows too little."""
@@ -124,9 +130,7 @@ class KeyState:
     def note_lag(self, lag_ms: int) -> None:
         """Notes for how long it may have been out of date when it was last read."""
         for state in (self, *self.views.values()):
-            if state.lag_ms != lag_ms:
-                state.lag_ms = lag_ms
-                state.frames.clear()
+            state.lag_ms = lag_ms
 
     def _view(self, viewer: str, row_of: Callable[[PrivateRow], Message]) -> "KeyState":
         if self.private is None:
@@ -134,7 +138,7 @@ class KeyState:
         view = self.views.get(viewer)
         if view is None:
             row = row_of(self.private)
-            view = self.views[viewer] = replace(self, row=row, private=None, frames={}, views={})
+            view = self.views[viewer] = replace(self, row=row, private=None, document=None, bodies={}, views={})
         return view
 
     def is_newer_than(self, after: Position | None) -> bool:

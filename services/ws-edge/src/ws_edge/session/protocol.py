@@ -130,8 +130,8 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
             raise ClientDisconnected
         wire = message.get(WIRE)
         if wire is None:
-            text = message.get("text")
-            frame = Frame(Opcode.BINARY, message["bytes"]) if text is None else Frame(Opcode.TEXT, text.encode())
+            text = message.get("text")  # encoded already
+            frame = Frame(Opcode.BINARY, message["bytes"]) if text is None else Frame(Opcode.TEXT, text)
             wire = message[WIRE] = frame.serialize(mask=False)
         self.transport.write(wire)
 

@@ -2,11 +2,9 @@
 
 import asyncio
 import json
-import re
 from collections.abc import Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from math import inf
 from random import randrange
 from typing import Any
 
@@ -16,9 +14,9 @@ from ws_edge.auth.admission import Admission, departures
 from ws_edge.auth.gateway import Caller, Gateway, check_request
 from ws_edge.channels.channels import Channels
 from ws_edge.channels.revocations import Revocations
-from ws_edge.codec.frames import FrameCodec, WatchRequest
-from ws_edge.codec.order_codec import OrderCodec, path_request
-from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL, StreamCodec
+from ws_edge.codec.frames import BINARY_SUBPROTOCOL, Codec, StreamCodec
+from ws_edge.codec.order_codec import OrderCodec
+from ws_edge.codec.requests import ClientRequest
 from ws_edge.errors import (
     CLOSE_RESTART,
     LOST,
@@ -29,9 +27,8 @@ from ws_edge.errors import (
     UnknownPathError,
     reason_of,
 )
-from ws_edge.session.channel_feed import ChannelFeed
+from ws_edge.session.outbox import Send
 from ws_edge.session.session import Receive, Session, SessionContext
-from ws_edge.session.writer import Send
 
 ORDERS = "/update/orders"
 STREAM = "/v1/stream"
@@ -39,10 +36,6 @@ TICKET_STREAM = "/v1/tickets/stream"
 """The same for browsers. Their sockets cannot send headers: a ticket among their subprotocols names the consumer."""
 TICKET_SUBPROTOCOL = "statecast.ticket."
 """Prefix of a ticket there. It is not in the address, because gateways write addresses to their logs."""
-CHANNEL = re.compile(r"/v1/channels/([^/]+)/stream")
-
-STORE_CHANGED = "a store that you watch has changed: connect again with your positions"
-
 REAPING_S = 1.0
 RETRY_SPREAD_S = 5
 TRANSIENT = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
@@ -77,15 +70,15 @@ class Sockets:
         try:
             check_request(scope)
             caller = self._caller(scope)
-            codec, first, channel_id = self._route(scope)
+            codec, first = self._route(scope)
             self._check_draining()
             with self.admission.admit(scope, caller) as reservation:
                 session = Session(self.context, caller, reservation, codec, send)
                 try:
                     await self.revocations.enter(session)
                     self._check_draining()
-                    feed = await self._accept(session, channel_id, scope, send)
-                    await self._serve(session, scope, session.run(receive, first, feed))
+                    await self._accept(session, scope, send)
+                    await self._serve(session, scope, session.run(receive, first))
                 finally:
                     self.revocations.leave(session)
         except (HandshakeError, RequestError) as error:
@@ -97,17 +90,14 @@ class Sockets:
             await asyncio.sleep(REAPING_S)
             self.admission.quotas.forget_idle()
             self._cut_off_stalled()
+            now = self.context.clock()
+            for session in tuple(self._open):
+                session.tick(now)
 
     def end_watchers(self, stores: Collection[str]) -> None:
-        """Ends all watches of the sockets that watch something of these stores, and closes the sockets one by one.
-
-        A client that comes back is checked anew, and so are its requests until then.
-        """
-        sessions = [session for session in self._open if session.watches_any(stores)]
-        loop, per_second = asyncio.get_running_loop(), self.admission.pace.per_second
-        for session, delay in zip(sessions, departures(len(sessions), per_second, inf), strict=True):
-            session.end_watches()
-            loop.call_later(delay, session.end, CLOSE_RESTART, STORE_CHANGED)
+        """Ends all watches of these stores; their clients ask for them again, and are checked anew."""
+        for session in tuple(self._open):
+            session.end_stores(stores)
 
     def _cut_off_stalled(self) -> None:
         stalled_before = self.context.clock() - self.stall_timeout
@@ -136,20 +126,12 @@ class Sockets:
         for session, delay in delays:
             await asyncio.sleep(max(0.0, began + delay - loop.time()))
             if session in self._open:
-                session.writer.close(CLOSE_RESTART, "this edge restarts: connect again with your positions")
+                session.writer.close(CLOSE_RESTART, "this edge restarts: connect again with your tokens")
 
-    async def _accept(
-        self, session: Session, channel_id: str | None, scope: Mapping[str, Any], send: Send
-    ) -> ChannelFeed | None:
-        """Opens and greets the socket; returns the feed of its channel. Raises RequestError when there is no such."""
-        caller = session.caller
-        channel = None if channel_id is None else await self.channels.open(channel_id, caller.consumer)
+    async def _accept(self, session: Session, scope: Mapping[str, Any], send: Send) -> None:
         subprotocol = session.codec.subprotocol
         offered = subprotocol if subprotocol in scope["subprotocols"] else None
         await send({"type": "websocket.accept", "subprotocol": offered})
-        for greeting in session.codec.greetings(channel, caller.credential.expires_at):
-            session.writer.reply(greeting)
-        return None if channel is None else ChannelFeed(self.channels, channel, session)
 
     async def _serve(self, session: Session, scope: Mapping[str, Any], run: Coroutine[Any, Any, int]) -> None:
         """Awaits the end of an open socket, which is registered, counted and logged meanwhile."""
@@ -174,23 +156,21 @@ class Sockets:
             throttled_s = round(session.throttled_s, 3)
             socket_log.info("socket_closed", code=code, reason=reason, throttled_s=throttled_s)
 
-    def _route(self, scope: Mapping[str, Any]) -> tuple[FrameCodec, WatchRequest | None, str | None]:
-        """Returns a socket's codec, the request that its address makes, and the channel to attach it to, if any.
+    def _route(self, scope: Mapping[str, Any]) -> tuple[Codec, ClientRequest | None]:
+        """Returns a socket's codec, and the request that its address makes, if any.
 
         Raises UnknownPathError, or MalformedFrameError for wrong parameters.
         """
         path = scope["path"]
         root, _, order_id = path.partition(f"{ORDERS}/")
         if path == ORDERS:
-            return OrderCodec(), None, None
+            return OrderCodec(), None
         if order_id and not root:
-            return OrderCodec(), path_request(order_id, scope["query_string"]), None
-        channel = CHANNEL.fullmatch(path)
-        if channel is None and path not in (STREAM, TICKET_STREAM):
-            paths = f"{ORDERS}, {STREAM} and /v1/channels/CHANNEL/stream"
-            raise UnknownPathError(f"there is no socket at {path[:200]}: there are {paths}")
-        stream = StreamCodec(self.context.stores, binary=BINARY_SUBPROTOCOL in scope["subprotocols"])
-        return stream, None, None if channel is None else channel[1]
+            orders = OrderCodec()
+            return orders, orders.path_request(order_id, scope["query_string"], self.context.stores)
+        if path not in (STREAM, TICKET_STREAM):
+            raise UnknownPathError(f"there is no socket at {path[:200]}: there are {ORDERS} and {STREAM}")
+        return StreamCodec(binary=BINARY_SUBPROTOCOL in scope["subprotocols"]), None
 
     def _caller(self, scope: Mapping[str, Any]) -> Caller:
         if scope["path"] != TICKET_STREAM:

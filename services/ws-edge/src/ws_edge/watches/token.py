@@ -1,17 +1,17 @@
 """The resume token of a place: a position, bound to the question that it answers.
 
-A token is the base64url of an epoch, XORed with the mask of its question, and of two varints: the offset + 1, and how far
-the rows that were sent are newer, left out when 0. With any other question the epoch comes out as one that no topic has,
-so the place begins with all rows.
+A token is the base64url of an epoch, XORed with the mask of its question, and of two varints: the offset + 1, and how
+far the rows that were sent are newer, left out when 0. With any other question the epoch comes out as one that no topic
+has, so the place begins with all rows.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from hashlib import blake2b
 from typing import NamedTuple
 
-from ws_edge.authorization import Consumer
-from ws_edge.states import AnyKey, Position
-from ws_edge.stores import Store
+from ws_edge.model.authorization import Consumer
+from ws_edge.model.states import AnyKey, Position
+from ws_edge.model.stores import Store
 
 VERSION = "1"
 EPOCH_BYTES = 8

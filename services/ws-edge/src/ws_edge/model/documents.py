@@ -1,0 +1,49 @@
+"""Rows as JSON, as frames and REST show them, and the fields in which two versions of a row differ."""
+
+from typing import Any
+
+from google.protobuf import json_format
+from google.protobuf.message import Message
+from google.protobuf.struct_pb2 import Value
+
+from statecast.json_documents import document_of
+from ws_edge.model.states import KeyState
+
+
+def document(state: KeyState) -> Any:
+    """Returns the row as JSON: a document as it is, a message with every field that has no presence."""
+    if state.document is None:
+        state.document = _document(state.row)
+    return state.document
+
+
+def changed_names(before: Message, after: Message) -> frozenset[str] | None:
+    """Returns the names of fields, at the top of two rows, that differ; None when a row has no fields."""
+    if type(before) is not type(after):
+        return None
+    if isinstance(before, Value) and isinstance(after, Value):
+        if not (before.HasField("struct_value") and after.HasField("struct_value")):
+            return None
+        old, new = before.struct_value.fields, after.struct_value.fields
+        return frozenset(name for name in {*old, *new} if name not in old or name not in new or old[name] != new[name])
+    old_fields, new_fields = dict(_fields_of(before)), dict(_fields_of(after))
+    names = old_fields.keys() | new_fields.keys()
+    return frozenset(name for name in names if old_fields.get(name) != new_fields.get(name))
+
+
+def field_holding(state: KeyState, text: str) -> str:
+    """Returns the name of the first field of the row that holds the text; empty when none does."""
+    row = document(state)
+    if not text or not isinstance(row, dict):
+        return ""
+    return next((name for name, value in row.items() if value == text and isinstance(value, str)), "")
+
+
+def _document(row: Message) -> Any:
+    if isinstance(row, Value):
+        return document_of(row)
+    return json_format.MessageToDict(row, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+
+
+def _fields_of(row: Message) -> list[tuple[str, Any]]:
+    return [(field.name, value) for field, value in row.ListFields()]

@@ -1,0 +1,68 @@
+"""Signs of life of one socket, which say the tokens of quiet places and which watches may be out of date."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from statecast.push.v2.push_pb2 import Blind, Bookmark, Ping
+from ws_edge.session.outbox import Outbox
+from ws_edge.watches.tree import Place
+
+PING_S = 20
+"""How long a socket is silent before it is pinged."""
+BLIND_LOOK_S = 5.0
+"""How often a socket looks whether its watches are out of date."""
+BOOKMARKS_S = 60.0
+"""The shortest time between two pings with bookmarks."""
+
+
+@dataclass(slots=True, eq=False)
+class Pings:
+    """When a socket is to be pinged, and the content of the ping. Times are seconds of one monotonic clock."""
+
+    looked_at: float
+    bookmarked_at: float
+    _blind_ids: frozenset[int] = field(default=frozenset(), init=False)
+    """The watches that the last ping has named."""
+
+    def is_due(self, places: Iterable[Place], sent_at: float, now: float) -> bool:
+        """Whether the socket was idle for long, or other watches than before are out of date."""
+        if now - sent_at >= PING_S:
+            return True
+        if now - self.looked_at < BLIND_LOOK_S:
+            return False
+        self.looked_at = now
+        return frozenset(_lags(places, now)) != self._blind_ids
+
+    def ping(self, places: Iterable[Place], outbox: Outbox, now: float) -> Ping:
+        """Returns the ping to send now."""
+        places = tuple(places)
+        lags = _lags(places, now)
+        self._blind_ids = frozenset(lags)
+        by_lag = defaultdict[int, list[int]](list)
+        for watch_id, lag in sorted(lags.items()):
+            by_lag[round(lag) or 1].append(watch_id)
+        blind = [Blind(ids=ids, lag_s=lag) for lag, ids in sorted(by_lag.items())]
+        return Ping(bookmarks=self._bookmarks(places, outbox, now), blind=blind)
+
+    def _bookmarks(self, places: Iterable[Place], outbox: Outbox, now: float) -> list[Bookmark]:
+        if now - self.bookmarked_at < BOOKMARKS_S:
+            return []
+        self.bookmarked_at = now
+        bookmarks = []
+        for place in places:
+            token = "" if place in outbox or place.has_more or place.is_owing else place.newest_token
+            if token and token != place.token:
+                place.token = token
+                bookmarks.append(Bookmark(id=place.tree.id, path=place.path, token=token))
+        return bookmarks
+
+
+def _lags(places: Iterable[Place], now: float) -> dict[int, float]:
+    """Returns for how many seconds each watch may be out of date, by its id; those that are not are left out."""
+    lags = dict[int, float]()
+    for place in places:
+        lag = place.blind_s(now)
+        if lag:
+            lags[place.tree.id] = max(lag, lags.get(place.tree.id, 0.0))
+    return lags

@@ -1,0 +1,398 @@
+"""A watch of a client: its first place, and, with steps, a place below for each row that names one."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from time import time_ns
+from typing import Protocol
+
+import structlog
+from typing_extensions import override
+
+from statecast.push.v2.push_pb2 import Watching
+from ws_edge.codec.bodies import RowNews, View
+from ws_edge.codec.frames import ENVELOPE_BYTES, FILL_BYTES, Codec, PlaceFrame
+from ws_edge.codec.requests import WatchRequest
+from ws_edge.errors import (
+    ForbiddenError,
+    MalformedFrameError,
+    RequestError,
+    RowTooLargeError,
+    TooManyRowsError,
+    TooManySubscriptionsError,
+    UnreadableRowError,
+)
+from ws_edge.hub.hub import Hub
+from ws_edge.hub.member_changes import MemberChange
+from ws_edge.hub.watch import Subscriber, Subscription
+from ws_edge.metrics import FrameTally
+from ws_edge.model import states
+from ws_edge.model.authorization import Consumer, check_key, seen_by
+from ws_edge.model.documents import field_holding
+from ws_edge.model.states import AnyKey, KeyState, Path, RangeKey, name_of, rows_of
+from ws_edge.model.stores import JSON, Store
+from ws_edge.watches.token import mask_of, resumption_of, token_of
+
+ROOT: Path = ()
+BLIND_AFTER_S = 3.0
+
+log = structlog.get_logger(__name__)
+
+
+class Listener(Protocol):
+    """The socket of a tree. It must neither block nor raise, `check_place` apart."""
+
+    def ready(self, place: "Place", /) -> None:
+        """The place has a frame to send."""
+
+    def withdraw(self, place: "Place", /) -> None:
+        """The place has ended, and no frame of it may be sent."""
+
+    def place_ended(self, tree_id: int, path: Path, /) -> None:
+        """A place has ended, and the client does not know that by its rows."""
+
+    def failed(self, tree: "Tree", error: RequestError, /) -> None:
+        """The tree cannot go on: the listener closes it, and tells the client."""
+
+    def check_place(self, key: AnyKey, /) -> None:
+        """Raises TooManySubscriptionsError when one more place below may not be watched."""
+
+    def granted(self, key: AnyKey, /) -> AnyKey:
+        """Returns the key or range with the limit in force."""
+
+    def count(self) -> None:
+        """The number of rows that may be watched has changed."""
+
+
+@dataclass(slots=True, eq=False)
+class Place(Subscriber):
+    """A place: a key or range, the token that its client has of it, and its next frame."""
+
+    tree: "Tree"
+    path: Path
+    store: Store
+    key: AnyKey
+    view: View
+    mask: int
+    subscription: Subscription | None = None
+    """None until the hub has it."""
+    children: set[str] = field(default_factory=set)
+    """The names of its rows that have a place."""
+    token: str = ""
+    """The last one that the client was sent, or came with."""
+    resumed: bool = False
+    _is_starting: bool = False
+    """Whether `watching` is unsent."""
+    _owes_token: bool = False
+    """Whether rows were sent that count at a later token."""
+    _carried: tuple[bytes, ...] = ()
+    """The body of a row that did not fit into the frame before."""
+    _refused: set[str] = field(default_factory=set)
+    """The keys of rows of which the client has an error, and so no row."""
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something waits to be sent."""
+        subscription = self.subscription
+        return bool(self._carried) or (subscription is not None and subscription.pending > 0)
+
+    @property
+    def is_owing(self) -> bool:
+        """Whether rows were sent that count at a later token."""
+        return self._owes_token and not self.has_more
+
+    @property
+    def can_pay(self) -> bool:
+        """Whether rows wait for a token that is known now."""
+        return self._owes_token and not self.has_more and bool(self.newest_token)
+
+    @property
+    def newest_token(self) -> str:
+        """The token of all that was sent; empty while something is unsent, or not all is known."""
+        subscription = self.subscription
+        if subscription is None or not subscription.is_in_force or self._is_starting or self._carried:
+            return ""
+        position = subscription.position
+        return "" if position is None else token_of(self.mask, position)
+
+    def blind_s(self, now: float) -> float:
+        """Returns for how many seconds the place may be out of date; 0 when it is not."""
+        subscription = self.subscription
+        if subscription is None:
+            return 0.0
+        watch = subscription.watch
+        if not subscription.is_in_force and now - self.tree.began_at >= BLIND_AFTER_S:
+            return now - self.tree.began_at
+        if watch.failing_since is not None and now - watch.failing_since >= BLIND_AFTER_S:
+            return now - watch.confirmed_at
+        return watch.lag_ms / 1000
+
+    def next_frame(self, codec: Codec, tally: FrameTally, max_bytes: int) -> PlaceFrame | None:
+        """Takes what waits, as much as fits into a frame; None when there is nothing to say."""
+        subscription, tree = self.subscription, self.tree
+        if subscription is None or not subscription.is_in_force:
+            return None
+        watching = self._watching(subscription) if self._is_starting else None
+        self._is_starting = False
+        rows, size = list(self._carried), sum(map(len, self._carried))
+        self._carried = ()
+        while size < FILL_BYTES and (change := subscription.take()) is not None:
+            body = self._body(change, codec, tally, max_bytes)
+            if body is None:
+                continue
+            if rows and size + len(body) > max_bytes - ENVELOPE_BYTES:
+                self._carried = (body,)
+                break
+            rows.append(body)
+            size += len(body) + 1
+        if subscription.is_ended:  # by what a row has brought
+            return None
+        newest = "" if self.has_more else self.newest_token
+        token = newest if watching or rows or self._owes_token else ""
+        self._owes_token = not token and (bool(rows) or watching is not None or self._owes_token)
+        if token:
+            self.token = token
+            tree.completed(self)
+        current = tree.take_current()
+        if not (watching or rows or token or current):
+            return None
+        return PlaceFrame(tree.id, self.path, watching, rows, token, current)
+
+    @override
+    def started(self, subscription: Subscription, recovered: bool, /) -> None:
+        self.subscription, self.resumed, self._is_starting = subscription, recovered, True
+        self.tree.started(self)
+        self.tree.listener.ready(self)
+
+    @override
+    def changed(self, subscription: Subscription, state: KeyState | None, snapshot: bool, /) -> None:
+        self.tree.listener.ready(self)
+
+    @override
+    def change_taken(self, subscription: Subscription, change: MemberChange, /) -> None:
+        self.tree.follow(self, change.state, resumes=change.before is not None)
+
+    @override
+    def refused(self, subscription: Subscription, error: RequestError, /) -> None:
+        self.tree.refused(self, error)
+
+    def _body(self, change: MemberChange, codec: Codec, tally: FrameTally, max_bytes: int) -> bytes | None:
+        """Encodes a row; when no frame can hold it, the error that says so."""
+        state, tally.skipped = change.state, tally.skipped + change.skipped
+        key = state.key.member
+        names = None if key in self._refused else change.names
+        self._refused.discard(key)
+        try:
+            state.check_readable()
+            body = codec.body(RowNews(state, names, change.skipped), self.view)
+        except UnreadableRowError as error:
+            return self._error_body(state, codec, error)
+        except Exception:
+            log.exception("row_failed", key=str(state.key))
+            text = f"the row of {state.key} cannot be sent: tell the operators"
+            return self._error_body(state, codec, UnreadableRowError(text))
+        if body is not None and len(body) > max_bytes - ENVELOPE_BYTES:
+            text = (
+                f"the row of {state.key} has {len(body)} bytes, and a frame {max_bytes}: what it is now cannot be shown"
+            )
+            return self._error_body(state, codec, RowTooLargeError(text))
+        if body is not None and not change.snapshot and state.commit_ns is not None:
+            tally.aged((time_ns() - state.commit_ns) / 1e9)
+        return body
+
+    def _error_body(self, state: KeyState, codec: Codec, error: RequestError) -> bytes:
+        self._refused.add(state.key.member)
+        return codec.error_body(state.key, error)
+
+    def _watching(self, subscription: Subscription) -> Watching:
+        """Says how the place begins, and notes the fields that hold the key and the sort value of its rows."""
+        row = next((each for each in subscription.watch.rows() if not each.is_unreadable), None)
+        if row is not None:
+            row = seen_by(self.tree.consumer, row)
+            fields = [field_holding(row, text) for text in (row.key.member, row.key.sort)]
+            shown = [name if not self.view.fields or name in self.view.fields else "" for name in fields]
+            self.view = self.view._replace(key_field=shown[0], sort_field=shown[1])
+        return Watching(
+            resumed=self.resumed,
+            message=JSON if self.store.kind == JSON else self.store.kind,
+            key_field=self.view.key_field,
+            sort_field=self.view.sort_field,
+            limit=rows_of(self.key),
+            interval_ms=round(subscription.interval * 1000),
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Tree:
+    """The places of one watch.
+
+    A row is followed when it is taken to be sent: a client hears of a row before the places that it brings.
+    """
+
+    request: WatchRequest
+    consumer: Consumer
+    hub: Hub
+    listener: Listener
+    interval: float
+    """In seconds."""
+    began_at: float
+    """By the hub's clock."""
+    places: dict[Path, Place] = field(default_factory=dict, init=False)
+    _below: dict[Path, str] = field(default_factory=dict, init=False)
+    """The tokens of places that have not begun."""
+    _incomplete: set[Path] = field(default_factory=set, init=False)
+    _owes_current: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        self._below = dict(self.request.below)
+
+    @property
+    def id(self) -> int:
+        return self.request.id
+
+    @property
+    def rows(self) -> int:
+        """How many rows may be watched."""
+        return sum(rows_of(place.key) for place in self.places.values())
+
+    @property
+    def stores(self) -> frozenset[str]:
+        """The names of the stores of all steps."""
+        return frozenset((self.request.store.name, *(step.store.name for step in self.request.steps)))
+
+    def begin(self) -> None:
+        """Starts the first place. Raises RequestError."""
+        request = self.request
+        self._watch(ROOT, request.store, self.listener.granted(request.key), request.fields, request.token)
+
+    def close(self) -> None:
+        """Ends all places."""
+        self._prune(ROOT)
+        self._owes_current = False
+
+    def started(self, place: Place) -> None:
+        """A place has begun: if it resumes, its client has all rows but those that wait, and follows them already."""
+        subscription = place.subscription
+        if not place.resumed or subscription is None or subscription.backlog is None:
+            return
+        for row in tuple(subscription.watch.rows()):
+            if row.key.member not in subscription.backlog:
+                self.follow(place, row, resumes=True)
+
+    def completed(self, place: Place) -> None:
+        """A place has been sent its token: the client drops places below without a row, and so do their tokens here."""
+        if place.path not in self._incomplete:
+            return
+        self._incomplete.discard(place.path)
+        depth = len(place.path)
+        for path in [each for each in self._below if len(each) > depth and each[:depth] == place.path]:
+            if path[: depth + 1] not in self.places:
+                del self._below[path]
+
+    def take_current(self) -> bool:
+        """Whether the client is to be told now that it has everything; true once."""
+        is_complete = self._owes_current and not self._incomplete and ROOT in self.places
+        self._owes_current = self._owes_current and not is_complete
+        return is_complete
+
+    def follow(self, place: Place, row: KeyState, resumes: bool) -> None:
+        """Watches the place that a row names now, and no other for this row."""
+        depth = len(place.path)
+        if depth == len(self.request.steps) or self.places.get(place.path) is not place:
+            return
+        path = (*place.path, name_of(row.key))
+        if row.row is None:
+            self._prune(path)  # the client drops it with the row
+            return
+        key, child, step = self._next(place, row), self.places.get(path), self.request.steps[depth]
+        if child is not None and child.key == key:
+            return
+        if child is not None:
+            self._end(path)
+        if key is None:
+            return
+        token = self._below.pop(path, "") if resumes or path in self._below else ""
+        try:
+            self.listener.check_place(key)
+            self._watch(path, step.store, key, step.fields, token)
+        except TooManySubscriptionsError as error:
+            self.listener.failed(self, TooManyRowsError(str(error)))
+
+    def refused(self, place: Place, error: RequestError) -> None:
+        """The hub has ended a place."""
+        if place.path == ROOT:
+            self.listener.failed(self, error)
+        else:
+            self._end(place.path)
+
+    def walk(self) -> Iterator[Place]:
+        """Returns all places."""
+        return iter(tuple(self.places.values()))
+
+    def _next(self, place: Place, row: KeyState) -> AnyKey | None:
+        """Returns what the next step watches for a row; None if it names nothing that the consumer may see."""
+        if row.is_unreadable:
+            return None
+        step = self.request.steps[len(place.path)]
+        group = place.store.text_of(seen_by(self.consumer, row).row, step.field)
+        key = self.listener.granted(step.key_for(group))
+        try:
+            step.store.check(key)
+            check_key(self.consumer, step.store.rule, key)
+        except (MalformedFrameError, ForbiddenError):
+            return None
+        return key
+
+    def _watch(self, path: Path, store: Store, key: AnyKey, fields: tuple[str, ...], token: str) -> None:
+        request, mask = self.request, mask_of(store, key, fields, self.consumer)
+        view = View(fields, request.delta, request.times)
+        place = self.places[path] = Place(self, path, store, key, view, mask, token=token)
+        self._incomplete.add(path)
+        if path != ROOT:
+            self.places[path[:-1]].children.add(path[-1])
+        self.listener.count()
+        resumption = resumption_of(mask, token)
+        subscription = self.hub.subscribe(
+            place,
+            self.consumer,
+            key,
+            None if resumption is None else resumption.position,
+            self.interval,
+            sees_all=store.rule.shows_all(self.consumer),
+            place=states.Place(str(self.id), path),
+        )
+        if self.places.get(path) is place:
+            place.subscription = subscription
+        else:  # it has ended while it began
+            self.hub.unsubscribe(subscription)
+
+    def _prune(self, path: Path) -> None:
+        """Ends the places at a path and below."""
+        self._below.pop(path, None)
+        place = self.places.pop(path, None)
+        if place is None:
+            return
+        self._incomplete.discard(path)
+        for name in tuple(place.children):
+            self._prune((*path, name))
+        above = self.places.get(path[:-1]) if path else None
+        if above is not None:
+            above.children.discard(path[-1])
+        if place.subscription is not None:
+            self.hub.unsubscribe(place.subscription)
+        self.listener.withdraw(place)
+        self.listener.count()
+        root = self.places.get(ROOT)
+        if root is not None and not self._incomplete and self._owes_current:
+            self.listener.ready(root)
+
+    def _end(self, path: Path) -> None:
+        """As `_prune`, and tells the client, to which the row says nothing of it."""
+        if path in self.places:
+            self._prune(path)
+            self.listener.place_ended(self.id, path)
+
+
+def weight(key: AnyKey, interval: float) -> int:
+    """Returns as how many rows a place counts: its limit, and more when it is told faster than every second."""
+    limit = key.limit if isinstance(key, RangeKey) else 1
+    return limit if not interval or interval >= 1 else round(limit / interval)
