@@ -41,8 +41,6 @@ def test_a_scan_takes_a_part_of_a_group() -> None:
         (["get", "s"], "KEY"),
         (["watch", "s"], "KEY"),
         (["watch", "s", "k", "--push"], "--push needs --gateway"),
-        (["watch", "s", "--group", "g"], "--group needs --push"),
-        (["watch", "s", "k", "--group", "g", "--push", "--gateway", "ws://a"], "name at least one KEY, or"),
         (["scan", "s", "--limit", "0"], "--limit: `0` is not a number of 1 or more"),
         (["shards", "--timeout", "soon"], "--timeout: `soon` is not a number of seconds"),
     ],

@@ -4,21 +4,17 @@ import asyncio
 import json
 import sys
 from asyncio.subprocess import PIPE
+from base64 import urlsafe_b64encode
 from signal import SIGINT
 
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
 
-from statecast.orders.v1.order_pb2 import Order
-from statecast.push.v1.range_pb2 import MemberChange, Range, RangeChanged, RangeWatched
-from statecast.push.v1.subscription_pb2 import Start
-from statecast.state.v1.state_pb2 import Position, StateKey
 from statecast_client.__main__ import main
 from testkit.push_server import GROUP, STORE, Peer, server
 
-RANGE = Range(store="orders-by-customer", group="customer-1", limit=2, reverse=True)
-ENTERED, LEFT = MemberChange.MEMBER_CHANGE_ENTERED, MemberChange.MEMBER_CHANGE_LEFT
+RANGE = {"store": "orders-by-customer", "group": "customer-1", "limit": 2, "reverse": True}
 
 
 async def run(gateway: str, *arguments: str) -> int:
@@ -36,15 +32,11 @@ async def tell_of_an_order(peer: Peer) -> None:
 
 
 async def tell_of_a_range(peer: Peer) -> None:
-    frame = await peer.next_frame()
-    assert frame.watch_range.range == RANGE
-    await peer.say(id=frame.id, range_watched=RangeWatched(range=RANGE, start=Start.START_SNAPSHOT, members=1))
-    for offset, member, change in ((1, "a", ENTERED), (2, "b", LEFT)):
-        key = StateKey(group=RANGE.group, sort="1", member=member)
-        changed = RangeChanged(range=RANGE, change=change, key=key, position=Position(epoch=7, offset=offset))
-        if change == ENTERED:
-            changed.row.Pack(Order(order_id=member))
-        await peer.say(range_changed=changed)
+    watch = await peer.admitted()
+    assert watch.items() >= RANGE.items()
+    rows = [{"key": key, "sort": "1", "row": {"order_id": key}, "commit_time": "T"} for key in ("a", "b")]
+    await peer.say(id=1, rows=rows, token="A")
+    await peer.say(id=1, rows=[{"key": "b", "left": True}], token="B")
     await peer.socket.wait_closed()
 
 
@@ -52,22 +44,44 @@ async def test_a_key_is_written_as_watch_writes_it(capsys: pytest.CaptureFixture
     async with server(tell_of_an_order) as gateway:
         assert await run(gateway, STORE, GROUP, "--limit", "1") == 0
 
-    assert capsys.readouterr().out == f'{GROUP}  @7/3  {{"order_id":"{GROUP}"}}\n'
+    assert capsys.readouterr().out == f'{GROUP}  {{"order_id":"{GROUP}","offset":3}}\n'
 
 
-async def test_a_range_is_written_with_the_kind_of_each_change(capsys: pytest.CaptureFixture[str]) -> None:
-    options = (RANGE.store, "--group", RANGE.group, "--reverse", "--members", "2", "--limit", "2")
+async def test_a_range_is_written_row_by_row(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("orders-by-customer", "customer-1", "--reverse", "--rows", "2", "--limit", "2")
     async with server(tell_of_a_range) as gateway:
         assert await run(gateway, *options) == 0
         people = capsys.readouterr().out
         assert await run(gateway, *options, "--json") == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
-    assert people.splitlines() == ['entered  customer-1/1/a  @7/1  {"order_id":"a"}', "left  customer-1/1/b  @7/2"]
-    assert [(line["change"], line["key"]["member"], line["value"]) for line in lines] == [
-        ("entered", "a", {"order_id": "a"}),
-        ("left", "b", None),
-    ]
+    assert people.splitlines()[0] == 'customer-1/1/a  {"order_id":"a"}'
+    assert lines[0].items() >= {"group": "customer-1", "key": "a", "sort": "1", "value": {"order_id": "a"}}.items()
+    assert lines[0]["commit_time"] == "T"
+
+
+async def test_a_row_that_leaves_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    async def leave(peer: Peer) -> None:
+        await peer.admitted()
+        await peer.change(1)
+        await peer.say(id=1, rows=[{"left": True}], token="B")
+        await peer.socket.wait_closed()
+
+    async with server(leave) as gateway:
+        assert await run(gateway, STORE, GROUP, "--limit", "1") == 0
+
+    assert capsys.readouterr().out in (f'{GROUP}  {{"order_id":"{GROUP}","offset":1}}\n', f"{GROUP}  has left\n")
+
+
+def test_a_token_shows_its_offset(capsys: pytest.CaptureFixture[str]) -> None:
+    token = urlsafe_b64encode(bytes(8) + b"\xad\x02\x0a").decode().rstrip("=")
+
+    assert main(("token", token), {}) == 0
+    assert main(("token", token, "--json"), {}) == 0
+    assert main(("token", "nonsense"), {}) == 2
+    output = capsys.readouterr()
+    assert output.out == 'offset 300, and 10 ahead\n{"offset":300,"ahead":10}\n'
+    assert "`nonsense` is no token" in output.err
 
 
 async def test_an_interrupt_ends_the_command_silently() -> None:

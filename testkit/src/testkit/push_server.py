@@ -1,14 +1,12 @@
 """A server of the socket `/v1/stream` that is scripted frame by frame."""
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 from websockets.asyncio.server import ServerConnection, serve
 
-from statecast.orders.v1.order_pb2 import Order
-from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
-from statecast.push.v1.subscription_pb2 import Changed, Start, Subscribed
-from statecast.state.v1.state_pb2 import Position, StateKey
 from statecast_client.push.protocol import SUBPROTOCOL
 
 STORE, GROUP = "orders-by-key", "order-1"
@@ -20,26 +18,25 @@ class Peer:
     def __init__(self, socket: ServerConnection) -> None:
         self.socket = socket
 
-    async def next_frame(self) -> ClientFrame:
+    async def next_frame(self) -> dict[str, Any]:
         """Receives the next frame of the client."""
-        return ClientFrame.FromString(await self.socket.recv(decode=False))
-
-    async def admitted(self) -> ClientFrame:
-        """Receives the next frame of the client, a subscription to a key, and confirms it."""
-        frame = await self.next_frame()
-        await self.say(id=frame.id, subscribed=Subscribed(start=Start.START_SNAPSHOT))
+        frame: dict[str, Any] = json.loads(await self.socket.recv())
         return frame
 
-    async def say(self, **event: object) -> None:
-        """Sends a ServerFrame."""
-        await self.socket.send(ServerFrame(**event).SerializeToString())  # type: ignore[arg-type]  # the tests name its fields
+    async def admitted(self) -> dict[str, Any]:
+        """Receives a frame with one watch, of a key, and begins it; returns the watch."""
+        watch: dict[str, Any] = (await self.next_frame())["watch"][0]
+        await self.say(id=watch["id"], watching={"resumed": True} if "token" in watch else {})
+        return watch
 
-    async def change(self, offset: int, skipped: int = 0) -> None:
-        """Sends a change of the order."""
-        position = Position(epoch=7, offset=offset)
-        changed = Changed(store=STORE, key=StateKey(group=GROUP), position=position, skipped=skipped)
-        changed.row.Pack(Order(order_id=GROUP))
-        await self.say(changed=changed)
+    async def say(self, **frame: object) -> None:
+        """Sends a frame."""
+        await self.socket.send(json.dumps(frame))
+
+    async def change(self, offset: int, number: int = 1, skipped: int = 0) -> None:
+        """Sends a version of the order to the watch of a number, with its offset as token and value."""
+        row = {"row": {"order_id": GROUP, "offset": offset}, "skipped": skipped}
+        await self.say(id=number, rows=[row], token=str(offset))
 
 
 @asynccontextmanager

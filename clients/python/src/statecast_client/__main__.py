@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 
 from statecast_client.client import StatecastClient
 from statecast_client.command_line import parse
-from statecast_client.commands import run, watch_push
+from statecast_client.commands import run, show_token, watch_push
 from statecast_client.errors import AbsentError, BehindError, OverloadedError, StatecastError, UnavailableError
 from statecast_client.tls import credentials
 
@@ -40,6 +40,9 @@ def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] 
 
 
 async def _run(options: Namespace) -> None:
+    if options.command == "token":
+        show_token(options)
+        return
     if options.command == "watch" and options.push:
         await watch_push(options)
         return

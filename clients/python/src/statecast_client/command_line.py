@@ -46,9 +46,12 @@ def parse(arguments: Sequence[str] | None, environment: Mapping[str, str]) -> ar
     shards = commands.add_parser("shards", help="show who serves what, and how fresh it is", parents=[connection])
     shards.add_argument("store", metavar="STORE", nargs="?", default="", help="leave it out for all")
     watch = commands.add_parser("watch", help="show what keys hold, and every change", parents=[connection, store])
-    watch.add_argument("keys", metavar="KEY", nargs="*")
+    watch.add_argument("keys", metavar="KEY", nargs="+", help="with --push a GROUP, of which all rows are shown")
     watch.add_argument("--limit", type=_COUNT, metavar="N", help="stop after so many changes")
     _add_push(watch.add_argument_group("over the gateway's WebSocket"), environment)
+    token = commands.add_parser("token", help="show the offset that a token of a watch or a page carries")
+    token.add_argument("token", metavar="TOKEN")
+    token.add_argument("--json", action="store_true", help="write a JSON object")
     options = parser.parse_args(arguments)
     if options.command == "watch":
         _check_watch(watch, options)
@@ -106,18 +109,13 @@ def _add_push(group: argparse._ArgumentGroup, environment: Mapping[str, str]) ->
     ):
         variable = f"STATECAST_{name.upper().replace('-', '_')}"
         add(f"--{name}", default=environment.get(variable), metavar=metavar, help=f"{what} [${variable}]")
-    add("--group", default="", metavar="GROUP", help="watch the members of a group, in the place of keys")
     add("--from", dest="sort_from", default="", metavar="SORT", help="from this sort value on")
     add("--to", dest="sort_to", default="", metavar="SORT", help="the sort value to stop before")
-    add("--reverse", action="store_true", help="the members with the highest sort values")
-    add("--members", type=_COUNT, default=0, metavar="N", help="so many members at the most")
-    add("--interval-ms", type=_COUNT, metavar="MS", help="the shortest time between two lines of a key")
+    add("--reverse", action="store_true", help="the rows with the highest sort values")
+    add("--rows", type=_COUNT, default=0, metavar="N", help="so many rows of a group at the most")
+    add("--interval-ms", type=_COUNT, metavar="MS", help="the shortest time between two changes of a group")
 
 
 def _check_watch(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    if not options.push and options.group:
-        parser.error("--group needs --push")
-    if bool(options.keys) == bool(options.group):
-        parser.error("name at least one KEY, or with --push a --group")
     if options.push and not options.gateway:
         parser.error("--push needs --gateway, or $STATECAST_GATEWAY")

@@ -4,22 +4,18 @@ import asyncio
 import sys
 from argparse import Namespace
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from typing import TypeVar
 
-from google.protobuf import any_pb2
-from google.protobuf.struct_pb2 import Value
-
-from statecast.json_documents import document_of
-from statecast.push.v1.range_pb2 import MemberChange, Range, RangeWatched
-from statecast.push.v1.subscription_pb2 import Changed, Removed
 from statecast.query.v1 import query_pb2
 from statecast_client import rendering, tls
 from statecast_client.client import StatecastClient, merged
 from statecast_client.errors import AbsentError, InvalidError, UnavailableError
 from statecast_client.keys import Change, KeyParts, key_of
-from statecast_client.push import PushClient, RangeSubscription, RangeUpdate, Subscription, Update
+from statecast_client.push import Change as PushChange
+from statecast_client.push import PushClient, Watch
+from statecast_client.push.tokens import position_in
 from statecast_client.rendering import Decode, decoder, fields, state_document
 
 STREAM = "/v1/stream"
@@ -46,8 +42,14 @@ async def watch_push(options: Namespace) -> None:
                 await client.opened()
         except TimeoutError as error:
             raise UnavailableError(str(client.reason or f"{address} does not answer")) from error
-        updates: AsyncGenerator[Update | RangeUpdate, None] = merged(await _subscribe(client, options))
-        await _write_each(updates, lambda update: _update_row(update, options), options.limit)
+        rows = merged([_pushed(_watch_group(client, group, options), group, options) for group in options.keys])
+        await _write_each(rows, lambda row: row, options.limit)
+
+
+def show_token(options: Namespace) -> None:
+    """Runs `token`. Raises InvalidError."""
+    offset, ahead = position_in(options.token)
+    _write({"offset": offset, "ahead": ahead} if options.json else f"offset {offset}, and {ahead} ahead")
 
 
 async def _get(client: StatecastClient, options: Namespace) -> None:
@@ -165,41 +167,37 @@ def _credentials(options: Namespace) -> dict[str, str]:
     return {"Authorization": f"Basic {b64encode(options.user.encode()).decode()}"}
 
 
-async def _subscribe(client: PushClient, options: Namespace) -> list[Subscription] | list[RangeSubscription]:
-    if not options.group:
-        keys = [_key_parts(text, options.separator) for text in options.keys]
-        return [await client.subscribe(options.store, key, interval_ms=options.interval_ms) for key in keys]
-    watched = Range(
-        store=options.store,
-        group=options.group,
+def _watch_group(client: PushClient, group: str, options: Namespace) -> Watch:
+    return client.watch(
+        options.store,
+        group,
         sort_from=options.sort_from,
         sort_to=options.sort_to,
+        limit=options.rows,
         reverse=options.reverse,
-        limit=options.members,
+        times=options.json,
+        interval_ms=options.interval_ms,
     )
-    return [await client.watch_range(watched, interval_ms=options.interval_ms)]
 
 
-def _row_value(row: any_pb2.Any, options: Namespace) -> object:
-    if row.Is(Value.DESCRIPTOR):  # a row of JSON
-        return document_of(Value.FromString(row.value))
-    return decoder(row.TypeName(), options.descriptors)(row.value)
+async def _pushed(watch: Watch, group: str, options: Namespace) -> AsyncGenerator[Row, None]:
+    """Yields the rows of each change, and the keys of those that have left."""
+    async for change in watch:
+        for row in _json_rows(group, change) if options.json else _texts(group, change, options.separator):
+            yield row
 
 
-def _update_row(update: Update | RangeUpdate, options: Namespace) -> Row | None:
-    if isinstance(update, RangeWatched):
-        return None
-    if isinstance(update, Removed):
-        absence = query_pb2.Absence(position=update.position, deleted=update.HasField("commit_time"))
-        return _change_row(Change(update.key, update.position, absence=absence), None, options)
-    value = _row_value(update.row, options) if update.HasField("row") else None
-    state = query_pb2.State(key=update.key, position=update.position)
-    if update.HasField("commit_time"):
-        state.commit_time.CopyFrom(update.commit_time)
-    if isinstance(update, Changed):
-        return _change_row(Change(update.key, update.position, state=state), value, options)
-    word = MemberChange.Name(update.change).removeprefix("MEMBER_CHANGE_").lower()
-    if options.json:
-        return {"change": word, **state_document(state, value)}
-    key, position = rendering.key_text(update.key, options.separator), rendering.position_text(update.position)
-    return f"{word}  {key}  {position}{'' if value is None else f'  {rendering.line(value)}'}"
+def _json_rows(group: str, change: PushChange) -> Iterator[Row]:
+    for key, row in change.rows.items():
+        times = {"commit_time": row.commit_time} if row.commit_time else {}
+        yield {"group": group, "key": key, "sort": row.sort, "value": row.value, **times, "token": change.token}
+    for key, error in change.left.items():
+        why = {"error": {"code": error.code, "message": str(error)}} if error else {}
+        yield {"group": group, "key": key, "left": True, **why, "token": change.token}
+
+
+def _texts(group: str, change: PushChange, separator: str) -> Iterator[Row]:
+    for key, row in change.rows.items():
+        yield f"{separator.join((group, row.sort, key) if key else (group,))}  {rendering.line(row.value)}"
+    for key, error in change.left.items():
+        yield f"{separator.join((group, key) if key else (group,))}  has left{f': {error}' if error else ''}"

@@ -2,74 +2,91 @@
 
 import asyncio
 import secrets
+from typing import Any
 
 import pytest
 
-from statecast.push.v1.push_pb2 import Error
-from statecast.push.v1.range_pb2 import Range
-from statecast.push.v1.subscription_pb2 import Changed, Start, Subscribe, Subscribed
-from statecast.state.v1.state_pb2 import Position
-from statecast_client.push import PushClient, PushError, PushRefusedError, Subscription
+from statecast_client.push import Change, PushClient, PushError, PushRefusedError, Step, Watch, connection
 from testkit.push_server import GROUP, STORE, Peer, server
+from testkit.waiting import scaled
+
+MATCHES, ODDS = "matches-about-to-start", "odds-by-match"
 
 
-async def next_offset(subscription: Subscription) -> int:
-    async with asyncio.timeout(30):
-        return (await anext(subscription)).position.offset
+async def next_offset(watch: Watch) -> int:
+    async with asyncio.timeout(scaled(30)):
+        return int((await anext(watch)).token)
 
 
-async def test_after_a_lost_connection_it_resumes_after_the_last_position() -> None:
-    resumed: list[Position] = []
+async def until_token(watch: Watch, token: str) -> None:
+    async with asyncio.timeout(scaled(30)):
+        while watch.token != token:  # noqa: ASYNC110  nothing is read
+            await asyncio.sleep(0.01)
+
+
+async def until_current(watch: Watch) -> list[Change]:
+    changes: list[Change] = []
+    async for change in watch:
+        changes.append(change)
+        if len({each.path for each in changes}) == len(watch.places) and watch.current:
+            break
+    return changes
+
+
+async def test_after_a_lost_connection_it_resumes_after_the_last_token() -> None:
+    asked: list[dict[str, Any]] = []
 
     async def first(peer: Peer) -> None:
-        frame = await peer.admitted()
-        assert not frame.subscribe.HasField("after")
+        asked.append(await peer.admitted())
         await peer.change(3)
         await peer.next_frame()
         peer.socket.transport.abort()
 
     async def second(peer: Peer) -> None:
-        for _ in range(2):
-            frame = await peer.next_frame()
-            if frame.subscribe.key.group == GROUP:
-                resumed.append(frame.subscribe.after)
-                await peer.say(id=frame.id, subscribed=Subscribed(start=Start.START_RECOVERED))
-                await peer.change(4)
+        asked.extend((await peer.next_frame())["watch"])
+        await peer.say(id=1, watching={"resumed": True})
+        await peer.change(4)
         await peer.socket.wait_closed()
 
     async with server(first, second) as address, PushClient(address) as client:
-        subscription = await client.subscribe(STORE, GROUP)
-        before = await next_offset(subscription)
-        await client.subscribe(STORE, "another")
-        after = await next_offset(subscription)
+        watch = client.watch(STORE, GROUP)
+        before = await next_offset(watch)
+        client.watch(STORE, "another")
+        after = await next_offset(watch)
 
-    assert (before, after) == (3, 4)
-    assert resumed == [Position(epoch=7, offset=3)]
-    assert subscription.recovered is True
+    assert (before, after, watch.resumed) == (3, 4, True)
+    assert asked == [
+        {"id": 1, "store": STORE, "group": GROUP, "delta": True},
+        {"id": 1, "store": STORE, "group": GROUP, "delta": True, "token": "3"},
+        {"id": 2, "store": STORE, "group": "another", "delta": True},
+    ]
 
 
-async def test_it_reads_while_it_sends_more_requests_than_the_socket_buffers() -> None:
+async def test_watches_of_one_turn_leave_in_few_frames_while_it_reads() -> None:
     groups = [secrets.token_hex(4_000) for _ in range(3_000)]  # random, for sockets compress
-    requested: list[str] = []
-    all_requested = asyncio.Event()
+    asked: list[str] = []
+    frames: list[int] = []
+    all_asked = asyncio.Event()
 
     async def script(peer: Peer) -> None:
         # No request is read before the answers to those before it, which are as large, have been taken.
-        while len(requested) < len(groups):
-            frame = await peer.next_frame()
-            requested.append(frame.subscribe.key.group)
-            if len(requested) == 1:
+        while len(asked) < len(groups):
+            watches = (await peer.next_frame())["watch"]
+            asked.extend(each["group"] for each in watches)
+            frames.append(len(watches))
+            if len(frames) == 1:
                 for group in groups:
-                    await peer.say(error=Error(code="noise", message=group))
-        all_requested.set()
+                    await peer.say(warning={"code": "noise", "message": group})
+        all_asked.set()
         await peer.socket.wait_closed()
 
-    async with server(script) as address, PushClient(address) as client, asyncio.timeout(60):
+    async with server(script) as address, PushClient(address) as client, asyncio.timeout(scaled(60)):
         for group in groups:
-            await client.subscribe(STORE, group)
-        await all_requested.wait()
+            client.watch(STORE, group)
+        await all_asked.wait()
 
-    assert requested == groups
+    assert asked == groups
+    assert set(frames[:-1]) == {8}, "as many as 64 KiB hold"
 
 
 async def test_a_slow_reader_gets_the_newest_and_the_number_that_it_replaces() -> None:
@@ -77,34 +94,27 @@ async def test_a_slow_reader_gets_the_newest_and_the_number_that_it_replaces() -
         await peer.admitted()
         for offset in (1, 2):
             await peer.change(offset, skipped=2)
-        await peer.say(id="0", error=Error(code="unheard_of"))
-        await peer.next_frame()
-        await peer.change(3)
-        await peer.next_frame()
+        await peer.say(id=99, rows=[{"row": {}}], token="of no watch")
+        await peer.say(unheard_of={})
         await peer.socket.wait_closed()
 
     async with server(script) as address, PushClient(address) as client:
-        subscription = await client.subscribe(STORE, GROUP)
-        async with asyncio.timeout(30):
-            while subscription.position is None or subscription.position.offset < 2:  # noqa: ASYNC110  nothing is read
-                await asyncio.sleep(0.01)
-            update = await anext(subscription)
+        watch = client.watch(STORE, GROUP)
+        await until_token(watch, "2")
+        change = await anext(watch)
 
-    assert (update.position.offset, update.skipped) == (2, 2 + 1 + 2)
+    assert (change.token, change.rows[""].value["offset"], change.rows[""].skipped) == ("2", 2, 2 + 1 + 2)
 
 
-async def test_a_refused_subscription_raises_to_its_reader_and_the_others_go_on() -> None:
+async def test_a_refused_watch_raises_to_its_reader_and_the_others_go_on() -> None:
     async def script(peer: Peer) -> None:
-        refused = await peer.next_frame()
-        await peer.say(id=refused.id, error=Error(code="unavailable", message="later"))
-        await peer.say(id=refused.id, error=Error(code="forbidden", message="it belongs to somebody else"))
-        await peer.admitted()
-        await peer.change(1)
+        await peer.next_frame()
+        await peer.say(id=1, ended={"code": "forbidden", "message": "it belongs to somebody else"})
+        await peer.change(1, number=2)
         await peer.socket.wait_closed()
 
     async with server(script) as address, PushClient(address) as client:
-        foreign = await client.subscribe(STORE, "foreign")
-        own = await client.subscribe(STORE, GROUP)
+        foreign, own = client.watch(STORE, "foreign"), client.watch(STORE, GROUP)
         with pytest.raises(PushRefusedError, match="somebody else") as refusal:
             await next_offset(foreign)
 
@@ -112,105 +122,162 @@ async def test_a_refused_subscription_raises_to_its_reader_and_the_others_go_on(
         assert await next_offset(own) == 1
 
 
-async def test_updates_of_an_earlier_subscription_do_not_reach_the_next() -> None:
+async def test_a_watch_that_may_be_asked_again_is_with_its_token_and_the_next_number() -> None:
+    asked: list[dict[str, Any]] = []
+
     async def script(peer: Peer) -> None:
         await peer.admitted()
         await peer.change(1)
-        await peer.next_frame()
-        frame = await peer.next_frame()
-        await peer.change(2)
-        await peer.say(id=frame.id, subscribed=Subscribed(start=Start.START_SNAPSHOT))
-        await peer.change(3)
+        await peer.say(id=1, ended={"code": "store_changed", "message": "other readers", "retry_ms": 1})
+        await peer.say(id=1, rows=[{"row": {}}], token="late")
+        asked.append(await peer.admitted())
+        await peer.change(2, number=2)
         await peer.socket.wait_closed()
 
     async with server(script) as address, PushClient(address) as client:
-        first = await client.subscribe(STORE, GROUP)
+        watch = client.watch(STORE, GROUP)
+        await until_token(watch, "2")
+
+    assert (asked[0]["id"], asked[0]["token"]) == (2, "1")
+
+
+async def test_frames_of_a_watch_that_was_ended_do_not_reach_the_next() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.admitted()
+        await peer.change(1)
+        frame = await peer.next_frame()
+        assert (frame["unwatch"], frame["watch"][0]["id"]) == ([1], 2)
+        await peer.change(2)
+        await peer.say(id=1, ended={})
+        await peer.change(3, number=2)
+        await peer.socket.wait_closed()
+
+    async with server(script) as address, PushClient(address) as client:
+        first = client.watch(STORE, GROUP)
         assert await next_offset(first) == 1
-        await first.unsubscribe()
-        second = await client.subscribe(STORE, GROUP)
-        await first.unsubscribe()
+        first.unwatch()
+        second = client.watch(STORE, GROUP)
+        first.unwatch()
 
         assert await next_offset(second) == 3
+        with pytest.raises(StopAsyncIteration):
+            await anext(first)
 
 
-async def test_what_a_call_has_answered_is_a_position_to_begin_after() -> None:
-    begun: list[Position] = []
-    all_begun = asyncio.Event()
+async def test_a_query_resumes_each_of_its_places() -> None:
+    asked: list[dict[str, Any]] = []
+
+    async def first(peer: Peer) -> None:
+        asked.extend((await peer.next_frame())["watch"])
+        await peer.say(id=1, watching={}, rows=[{"key": key, "row": {}} for key in ("m1", "m2")], token="L")
+        await peer.say(id=1, path=["m1"], watching={}, rows=[{"key": "k1", "row": {}}], token="M", current=True)
+        await peer.say(ping={"bookmarks": [{"id": 1, "path": ["m1"], "token": "N"}]})
+        await peer.socket.close()
+
+    async def second(peer: Peer) -> None:
+        asked.extend((await peer.next_frame())["watch"])
+        await peer.socket.wait_closed()
+
+    async with server(first, second) as address, PushClient(address) as client, asyncio.timeout(scaled(30)):
+        steps = [Step(store=ODDS, group_field="match_id", limit=50)]
+        board = client.watch(MATCHES, "football", steps=steps)
+        changes = await until_current(board)
+        while len(asked) < 2:  # noqa: ASYNC110  the script says nothing
+            await asyncio.sleep(0.01)
+
+    assert {change.path for change in changes} == {(), ("m1",)}
+    assert list(board.places[("m1",)].rows) == ["k1"]
+    assert asked[0]["steps"] == [{"store": ODDS, "group_field": "match_id", "limit": 50}]
+    assert (asked[1]["token"], asked[1]["below"]) == ("L", [{"path": ["m1"], "token": "N"}])
+
+
+async def test_a_watch_resumes_from_what_was_saved() -> None:
+    async def first(peer: Peer) -> None:
+        await peer.admitted()
+        await peer.change(1)
+        await peer.socket.wait_closed()
+
+    async def second(peer: Peer) -> None:
+        watch = await peer.admitted()
+        assert (watch["token"], watch["delta"]) == ("1", True)
+        await peer.say(id=1, rows=[{"delta": {"offset": 2}}], token="2")
+        bare = await peer.admitted()
+        assert (bare["token"], "delta" in bare) == ("1", False)
+        await peer.change(3, number=2)
+        await peer.socket.wait_closed()
+
+    async with server(first, second) as address:
+        async with PushClient(address) as client:
+            watch = client.watch(STORE, GROUP)
+            await next_offset(watch)
+            saved = watch.saved()
+        async with PushClient(address) as client:
+            watch = client.watch(STORE, GROUP, resume=saved)
+            assert watch.rows[""].value["offset"] == 1
+            assert await next_offset(watch) == 2
+            assert watch.rows[""].value == {"order_id": GROUP, "offset": 2}
+            assert await next_offset(client.watch(STORE, GROUP, resume={"token": "1"})) == 3
+
+
+async def test_the_newest_ping_says_how_far_a_watch_is_behind() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.next_frame()
+        await peer.say(ping={"blind": [{"ids": [1], "lag_s": 12}]})
+        await peer.change(1)
+        await peer.next_frame()
+        await peer.say(ping={})
+        await peer.change(2)
+        await peer.next_frame()
+
+    async with server(script) as address, PushClient(address) as client:
+        blind, seeing = client.watch(STORE, GROUP), client.watch(STORE, "another")
+        assert await next_offset(blind) == 1
+        assert (blind.stale, seeing.stale) == (12, None)
+        client.watch(STORE, "third")
+        assert await next_offset(blind) == 2
+        assert blind.stale is None
+        client.watch(STORE, "fourth")
+        async with asyncio.timeout(scaled(30)):
+            while blind.stale is None:  # noqa: ASYNC110  the line ends
+                await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("way", ["silence", "check"])
+async def test_a_line_without_a_sign_of_life_is_dead(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "CHECK_S" if way == "check" else "SILENCE_S", 0.2)
+    asked: list[dict[str, Any]] = []
 
     async def script(peer: Peer) -> None:
-        begun.append((await peer.next_frame()).subscribe.after)
-        begun.append((await peer.next_frame()).watch_range.after)
-        all_begun.set()
+        asked.append(await peer.admitted())
+        await peer.change(len(asked))
         await peer.socket.wait_closed()
 
     async with server(script) as address, PushClient(address) as client:
-        await client.opened()
-        await client.subscribe(STORE, GROUP, after={"epoch": "7", "offset": "3"})
-        await client.watch_range(
-            Range(store=STORE, group=GROUP), after={"epoch": "4611686018427387904", "offset": "-1"}
-        )
-        async with asyncio.timeout(30):
-            await all_begun.wait()
+        watch = client.watch(STORE, GROUP)
+        assert await next_offset(watch) == 1
+        if way == "check":
+            await client.check()
+        assert await next_offset(watch) == 2
 
-    assert begun == [Position(epoch=7, offset=3), Position(epoch=4611686018427387904, offset=-1)]
+    assert asked[1]["token"] == "1"
 
 
-async def test_a_key_is_told_again_where_that_is_asked_for() -> None:
-    asked: list[bool] = []
-
-    async def script(peer: Peer) -> None:
-        asked.append((await peer.admitted()).subscribe.repeat)
-        await peer.change(3)
-        asked.append((await peer.next_frame()).subscribe.repeat)
-        await peer.change(3)
-        await peer.socket.wait_closed()
-
-    async with server(script) as address, PushClient(address) as client:
-        subscription = await client.subscribe(STORE, GROUP, repeat=True)
-        offsets = [await next_offset(subscription)]
-        await client.subscribe(STORE, "another")
-        offsets.append(await next_offset(subscription))
-
-    assert asked == [True, False]
-    assert offsets == [3, 3]
-
-
-async def test_what_is_unread_and_comes_again_skips_nothing() -> None:
-    subscription = Subscription(Subscribe(store=STORE), None, lambda _: asyncio.sleep(0))
-    for offset in (3, 3, 3, 4, 4):
-        subscription.put(Changed(position=Position(epoch=7, offset=offset)))
-    subscription.finish(None)
-
-    assert [(each.position.offset, each.skipped) async for each in subscription] == [(4, 1)]
-
-
-@pytest.mark.parametrize(
-    "after", [{}, {"epoch": "7"}, {"epoch": "7", "offset": "x"}, {"epoch": "7", "offset": "3", "through": "4"}]
-)
-async def test_what_is_no_position_is_refused(after: dict[str, str]) -> None:
-    async with PushClient("ws://127.0.0.1:1") as client:
-        with pytest.raises(PushError, match="is not a position"):
-            await client.subscribe(STORE, GROUP, after=after)
-        with pytest.raises(PushError, match="is not a position"):
-            await client.watch_range(Range(store=STORE, group=GROUP), after=after)
-
-
-async def test_it_must_be_entered_and_watches_a_key_once() -> None:
+async def test_it_must_be_entered_and_ends_its_watches() -> None:
     async def script(peer: Peer) -> None:
         await peer.socket.wait_closed()
 
     client = PushClient("ws://127.0.0.1:1")
     with pytest.raises(PushError, match="not open"):
-        await client.subscribe(STORE, GROUP)
+        client.watch(STORE, GROUP)
     with pytest.raises(PushError, match="not open"):
         await client.opened()
     with pytest.raises(PushError, match="`gateway:8080` is not the address"):
         PushClient("gateway:8080")
     async with server(script) as address, PushClient(address) as client:
-        subscription = await client.subscribe(STORE, GROUP)
-        with pytest.raises(PushError, match="already"):
-            await client.subscribe(STORE, GROUP)
+        watch = client.watch(STORE, GROUP)
+        with pytest.raises(PushError, match="`resume` is neither"):
+            client.watch(STORE, GROUP, resume={"rows": []})
     with pytest.raises(StopAsyncIteration):
-        await anext(subscription)
+        await anext(watch)
     with pytest.raises(PushError, match="closed"):
-        await client.subscribe(STORE, GROUP)
+        client.watch(STORE, GROUP)

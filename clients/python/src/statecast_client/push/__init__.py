@@ -1,14 +1,13 @@
-"""A client of ws-edge: what keys hold and every change, over one WebSocket that is connected again by itself."""
+"""A client of ws-edge: rows and every change, over one WebSocket that is connected again by itself."""
 
+from statecast.push.v2.push_pb2 import Step as Step
 from statecast_client.push.access import Credentials as Credentials
 from statecast_client.push.access import Need as Need
 from statecast_client.push.client import PushClient as PushClient
+from statecast_client.push.places import Change as Change
+from statecast_client.push.places import Path as Path
+from statecast_client.push.places import Place as Place
+from statecast_client.push.places import Row as Row
 from statecast_client.push.protocol import PushError as PushError
 from statecast_client.push.protocol import PushRefusedError as PushRefusedError
-from statecast_client.push.query import QuerySubscription as QuerySubscription
-from statecast_client.push.query import QueryUpdate as QueryUpdate
-from statecast_client.push.query import name_of_row as name_of_row
-from statecast_client.push.subscription import RangeSubscription as RangeSubscription
-from statecast_client.push.subscription import RangeUpdate as RangeUpdate
-from statecast_client.push.subscription import Subscription as Subscription
-from statecast_client.push.subscription import Update as Update
+from statecast_client.push.watches import Watch as Watch

@@ -1,43 +1,29 @@
-"""The interface for programs: subscriptions over one live connection to an edge."""
+"""The interface for programs: watches over one live connection to an edge."""
 
 import asyncio
-import itertools
-import logging
 import ssl
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, TypeVar
+from time import monotonic
+from typing import Any, Self
 
-from statecast.push.v1.push_pb2 import ServerFrame
-from statecast.push.v1.query_pb2 import Query, QueryStep, WatchQuery
-from statecast.push.v1.range_pb2 import Range, WatchRange
-from statecast.push.v1.subscription_pb2 import Subscribe
-from statecast.state.v1.state_pb2 import Position
+from statecast.push.v2 import push_pb2
 from statecast_client.errors import StatecastError
-from statecast_client.keys import KeyParts, key_of
 from statecast_client.push.access import Access, Credentials
 from statecast_client.push.connection import Connection
-from statecast_client.push.protocol import Name, PushError, PushRefusedError, name_of, position_of, query_name
-from statecast_client.push.query import QuerySubscription
-from statecast_client.push.subscription import RangeSubscription, Subscription, Watched
-
-GOES_ON = ("unavailable", "unreadable_row", "row_too_large")
-"""Errors after which a subscription stays: its answer, or the key's next row, follows."""
-
-log = logging.getLogger(__name__)
-
-Watching = Subscription | RangeSubscription | QuerySubscription
-After = Position | Mapping[str, object] | None
-T = TypeVar("T", bound=Watching)
+from statecast_client.push.places import Frame
+from statecast_client.push.protocol import PushError, refusal_of
+from statecast_client.push.requests import Requests
+from statecast_client.push.watches import Watch
 
 
 class PushClient:
-    """A client that keeps subscriptions over one live connection to an edge.
+    """A client that keeps watches over one live connection to an edge.
 
     Use it so: `async with PushClient("wss://gateway/v1/stream", credentials={"apikey": KEY}) as client: …`
 
-    It connects again by itself, to the next address when there are several, and resumes every subscription after the
-    last position that it got. When the server refuses it for good, or newer credentials cannot be had, it ends:
-    then every subscription, and every later call, raises why. `push/protocol.py` says which events end it.
+    It connects again by itself, to the next address when there are several, and resumes every watch after its last
+    token. When the server refuses it for good, or newer credentials cannot be had, it ends: then every watch, and every
+    later call, raises why. `push/protocol.py` says which events end it.
     """
 
     def __init__(
@@ -57,10 +43,11 @@ class PushClient:
         StatecastClient. Raises PushError for a wrong address.
         """
         urls = [addresses] if isinstance(addresses, str) else addresses
-        self._connection = Connection(urls, Access(credentials or {}, tls, proxy), self._ask_all, self._receive)
-        self._subscriptions: dict[Name, Watching] = {}
-        self._asked: dict[str, Watching] = {}
-        self._ids = map(str, itertools.count(1))
+        self._connection = Connection(urls, Access(credentials or {}, tls, proxy), self._ask, self._receive)
+        self._watches: dict[Watch, None] = {}
+        self._requests = Requests()
+        self._requested = asyncio.Event()
+        self._blind: Sequence[Frame] = ()
         self._ended: StatecastError | None = PushError("this client is not open: use it in `async with`")
 
     async def __aenter__(self) -> Self:
@@ -89,56 +76,73 @@ class PushClient:
         if self._ended is not None:
             raise self._ended
 
-    async def subscribe(
-        self, store: str, key: KeyParts, *, after: After = None, interval_ms: int | None = None, repeat: bool = False
-    ) -> Subscription:
-        """Watches a key: its group, a tuple of group, sort and member, or a StateKey.
+    async def check(self) -> None:
+        """Makes sure that the line is alive, for a program that has slept: one without a frame for 5 s is made anew."""
+        await self._connection.check()
 
-        `after` begins after a position, or after the `position` of an answer by REST, as JSON has it; `interval_ms` is
-        the shortest time between two updates. With `repeat` the state comes again at each interval in which nothing has
-        changed, with the position that it had; the server refuses that with `interval_ms=0`. Raises PushError when the
-        key is watched already, when `after` is no position, and why the client has ended.
+    def watch(
+        self,
+        store: str,
+        group: str,
+        *,
+        sort_from: str = "",
+        sort_to: str = "",
+        limit: int = 0,
+        reverse: bool = False,
+        steps: Sequence[push_pb2.Step] = (),
+        fields: Sequence[str] = (),
+        times: bool = False,
+        interval_ms: int | None = None,
+        resume: Mapping[str, Any] | None = None,
+    ) -> Watch:
+        """Watches a key, a range of a group, or with `steps` a query. The arguments are those of a Watch frame.
+
+        `resume` is what `saved()` of a watch has returned, or a page by REST of the same range: what is newer follows,
+        or all rows when there is no other way. Raises PushError when it is neither, and why the client has ended.
         """
-        subscribe = Subscribe(store=store, key=key_of(key), interval_ms=interval_ms, repeat=repeat)
-        return await self._begin(Subscription(subscribe, position_of(after), self._unsubscribe))
+        request = push_pb2.Watch(
+            store=store,
+            group=group,
+            sort_from=sort_from,
+            sort_to=sort_to,
+            limit=limit,
+            reverse=reverse,
+            steps=steps,
+            fields=fields,
+            times=times,
+            interval_ms=interval_ms,
+        )
+        return self._begin(request, resume)
 
-    async def watch_range(
-        self, watched: Range, *, after: After = None, interval_ms: int | None = None
-    ) -> RangeSubscription:
-        """Watches the members of a group, or a part of them. Else as `subscribe`.
+    def watch_channel(self, channel: str, *, resume: Mapping[str, Any] | None = None) -> Watch:
+        """Watches a channel: its rows are its watches by name, and each is a place below. Else as `watch`."""
+        return self._begin(push_pb2.Watch(channel=channel), resume)
 
-        `after` is a `through`, also that of a page which holds all rows of the same range.
-        """
-        watch = WatchRange(range=watched, interval_ms=interval_ms)
-        return await self._begin(RangeSubscription(watch, position_of(after), self._unsubscribe))
-
-    async def watch_query(
-        self, name: str, first: Range, *steps: QueryStep, interval_ms: int | None = None
-    ) -> QuerySubscription:
-        """Watches a range, for each of its rows the range or key of the next step, and so on. Else as `subscribe`.
-
-        The name is this client's own for the query. After a reconnect each range is resumed, as far as possible.
-        """
-        query = Query(name=name, first=first, steps=steps)
-        return await self._begin(QuerySubscription(WatchQuery(query=query, interval_ms=interval_ms), self._unsubscribe))
-
-    async def _begin(self, subscription: T) -> T:
+    def _begin(self, request: push_pb2.Watch, resume: Mapping[str, Any] | None) -> Watch:
         if self._ended is not None:
             raise self._ended
-        if subscription.name in self._subscriptions:
-            raise PushError(f"{subscription.name} is watched already: unsubscribe first")
-        self._subscriptions[subscription.name] = subscription
-        await self._ask(subscription)
-        return subscription
+        watch = Watch(request, resume, self._unwatch, self._stale)
+        self._watches[watch] = None
+        self._request(watch)
+        return watch
 
-    async def _unsubscribe(self, subscription: Watched[Any]) -> None:
-        if self._subscriptions.get(subscription.name) is subscription:
-            self._forget(subscription)
-            await self._connection.send(subscription.closing(next(self._ids)))
+    def _request(self, watch: Watch) -> None:
+        """Asks for a watch, also for one that the edge has ended and would take again."""
+        if watch in self._watches:
+            self._requests.watch(watch)
+            self._requested.set()
 
-    def _forget(self, subscription: Watched[Any]) -> None:
-        del self._subscriptions[subscription.name]
-        self._asked.pop(subscription.frame_id, None)
+    def _unwatch(self, watch: Watch) -> None:
+        if watch in self._watches:
+            del self._watches[watch]
+            self._requests.unwatch(watch)
+            self._requested.set()
+
+    def _stale(self, watch: Watch) -> float | None:
+        if not self._connection.opened.is_set():
+            return monotonic() - self._connection.lost_at
+        of_watch = (each for each in self._blind if not each.get("ids") or watch.number in each["ids"])
+        return max((float(each.get("lag_s", 0)) for each in of_watch), default=None)
 
     async def _stay_connected(self) -> None:
         try:
@@ -148,48 +152,51 @@ class PushClient:
             error.__cause__ = bug
         self._finish(error, error)
 
-    async def _ask_all(self) -> None:
-        """Asks for every subscription, beside the reading. A server takes no more requests while its answers wait."""
-        self._asked.clear()
-        for subscription in tuple(self._subscriptions.values()):
-            if self._subscriptions.get(subscription.name) is subscription:
-                await self._ask(subscription)
+    async def _ask(self) -> None:
+        """Asks a new socket for every watch, and for each that is begun or ended later, beside the reading."""
+        for watch in self._watches:
+            watch.cut()
+        self._requests, self._blind = Requests(self._watches), ()
+        while True:
+            self._requested.clear()
+            for text in self._requests.frames(self._connection.max_request_bytes):
+                await self._connection.send(text)
+            await self._requested.wait()
 
-    async def _ask(self, subscription: Watching) -> None:
-        frame_id = next(self._ids)
-        self._asked[frame_id] = subscription
-        await self._connection.send(subscription.opening(frame_id))
-
-    def _receive(self, frame: ServerFrame) -> None:
-        if frame.HasField("query"):
-            self._receive_of_query(frame)
+    def _receive(self, frame: Frame) -> None:
+        if "ping" in frame:
+            self._ping(frame["ping"])
+        watch = self._requests.by_number.get(frame.get("id", 0))
+        if watch is None:
             return
-        match event := frame.WhichOneof("event"):
-            case "changed" | "removed" | "range_changed":
-                update = getattr(frame, event)
-                subscription = self._subscriptions.get(name_of(update))
-                if isinstance(subscription, Subscription | RangeSubscription) and subscription.in_force:
-                    subscription.put(update)
-            case "subscribed" | "range_watched" if frame.id in self._asked:
-                self._asked[frame.id].begin(getattr(frame, event))
-            case "error" if frame.id in self._asked and frame.error.code in GOES_ON:
-                log.warning("%s: %s", frame.error.code, frame.error.message)
-            case "error" if frame.id in self._asked:
-                subscription = self._asked[frame.id]
-                self._forget(subscription)
-                subscription.finish(PushRefusedError(frame.error.code, frame.error.message))
-
-    def _receive_of_query(self, frame: ServerFrame) -> None:
-        query = self._subscriptions.get(query_name(frame.query.name))
-        if not isinstance(query, QuerySubscription):
+        try:
+            watch.take(frame)
+        except PushError as error:
+            self._unwatch(watch)
+            watch.finish(error)
             return
-        if self._asked.get(frame.id) is query:
-            query.begin(frame.range_watched)
-        if query.in_force:
-            query.receive(frame)
+        if "ended" in frame and not frame.get("path"):
+            self._end(watch, frame["ended"])
 
-    def _finish(self, ended: StatecastError, error: StatecastError | None) -> None:
-        self._ended = ended
-        subscriptions, self._subscriptions = self._subscriptions, {}
-        for subscription in subscriptions.values():
-            subscription.finish(error)
+    def _ping(self, ping: Frame) -> None:
+        self._blind = ping.get("blind", ())
+        for bookmark in ping.get("bookmarks", ()):
+            watch = self._requests.by_number.get(bookmark["id"])
+            if watch is not None:
+                watch.bookmark(bookmark)
+
+    def _end(self, watch: Watch, ended: Frame) -> None:
+        self._requests.ended(watch)
+        if "retry_ms" in ended:
+            asyncio.get_running_loop().call_later(ended["retry_ms"] / 1000, self._request, watch)
+            return
+        del self._watches[watch]
+        watch.finish(refusal_of(ended))
+
+    def _finish(self, ended: StatecastError, of_watches: StatecastError | None) -> None:
+        """Ends the client, and its watches with an error if there is one; only the first call counts."""
+        if self._ended is None:
+            self._ended = ended
+            for watch in self._watches:
+                watch.finish(of_watches)
+            self._watches.clear()

@@ -1,28 +1,33 @@
-"""Keeps one socket to an edge: connects again when it breaks, and renews its access before that ends."""
+"""Keeps one socket to an edge: connects again when it breaks or is silent, and renews its access before that ends."""
 
 import asyncio
 import itertools
+import json
+import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from time import monotonic, time
+from time import monotonic
 
-from google.protobuf.message import DecodeError
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, InvalidURI, WebSocketException
 from websockets.uri import parse_uri
 
-from statecast.push.v1.push_pb2 import AuthRefresh, ClientFrame, ServerFrame
 from statecast_client.errors import StatecastError
 from statecast_client.proxies import through
 from statecast_client.push import protocol
 from statecast_client.push.access import Access, Need, renewal_pause
-from statecast_client.push.protocol import SUBPROTOCOL, Backoff, Ending, PushError, PushRefusedError, Then
+from statecast_client.push.places import Frame
+from statecast_client.push.protocol import SUBPROTOCOL, Backoff, Ending, PushError, Then, refusal_of
+from statecast_client.push.requests import MAX_REQUEST_BYTES, text_of
 
-MAX_FRAME_BYTES = 2**24
-"""Above what an edge lets wait for a client."""
+MAX_FRAME_BYTES = 2**20
+"""Above the `max_frame_bytes` of an edge."""
+SILENCE_S = 45.0
+"""A line without a frame for so long is dead: an idle edge sends pings."""
+CHECK_S = 5.0
+"""How long a line may be silent after a ping of the client."""
 
-RENEWAL = "renewal"
-"""The id of the frame that renews access; the ids of other frames are numbers."""
+log = logging.getLogger(__name__)
 
 
 class Connection:
@@ -33,7 +38,7 @@ class Connection:
         addresses: Sequence[str],
         access: Access,
         on_open: Callable[[], Coroutine[None, None, None]],
-        on_frame: Callable[[ServerFrame], None],
+        on_frame: Callable[[Frame], None],
     ) -> None:
         """The addresses are tried in turn. Raises PushError when one is none."""
         for address in addresses or [""]:
@@ -51,10 +56,16 @@ class Connection:
         self._wait_until = 0.0
         self._expires_at = 0.0
         self._socket: ClientConnection | None = None
+        self._silence: asyncio.Timeout | None = None
+        self._hurry = asyncio.Event()
         self._opening: asyncio.Task[None] | None = None
         self._renewal: asyncio.Task[None] | None = None
+        self.max_request_bytes = MAX_REQUEST_BYTES
+        """The largest frame that the edge takes."""
         self.opened = asyncio.Event()
         """Set while there is an open socket."""
+        self.lost_at = monotonic()
+        """When the last socket ended, in monotonic seconds."""
         self.reason: StatecastError | None = None
         """Why there is none, or why its access could not be renewed; None while all is well."""
 
@@ -70,13 +81,23 @@ class Connection:
                     return ending.error
                 self._need, self._renewed = "expired", True
             asked_for = max(ending.pause_s, self._wait_until - monotonic(), 0.0)
-            await asyncio.sleep(asked_for + self._backoff.next())
+            self._hurry.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(asked_for + self._backoff.next()):
+                    await self._hurry.wait()
 
-    async def send(self, frame: ClientFrame) -> None:
+    async def send(self, text: str) -> None:
         """Sends a frame, if there is an open socket."""
         if self._socket is not None:
             with suppress(ConnectionClosed):  # `on_open` of the next one asks for all that is watched
-                await self._socket.send(frame.SerializeToString())
+                await self._socket.send(text)
+
+    async def check(self) -> None:
+        """Connects again at once if there is no socket, or if the edge gives no sign of life for 5 seconds."""
+        self._hurry.set()
+        if self._silence is not None:
+            self._silence.reschedule(asyncio.get_running_loop().time() + CHECK_S)
+            await self.send('{"ping":{}}')
 
     async def _connect(self, address: str) -> Ending:
         try:
@@ -93,6 +114,7 @@ class Connection:
                 subprotocols=[SUBPROTOCOL],
                 ssl=self._access.tls,
                 max_size=MAX_FRAME_BYTES,
+                ping_interval=None,
                 proxy=proxy,
             ) as socket:
                 return await self._serve(socket, address)
@@ -107,11 +129,16 @@ class Connection:
             text = f"{address} cannot be reached{through(proxy)}: {str(error) or type(error).__name__}"
             return protocol.try_again(text, error)
         finally:
-            self._socket = None
-            self.opened.clear()
-            self._stop_renewal()
-            if self._opening is not None:
-                self._opening.cancel()
+            self._end_socket()
+
+    def _end_socket(self) -> None:
+        if self._socket is not None:
+            self.lost_at = monotonic()
+        self._socket = self._silence = None
+        self.opened.clear()
+        self._stop_renewal()
+        if self._opening is not None:
+            self._opening.cancel()
 
     async def _serve(self, socket: ClientConnection, address: str) -> Ending:
         if socket.subprotocol != SUBPROTOCOL:
@@ -122,39 +149,56 @@ class Connection:
         self.opened.set()
         while True:
             try:
-                frame = ServerFrame.FromString(await socket.recv(decode=False))
-            except DecodeError as error:
-                return Ending(Then.END, PushError(f"{address} sends what is no frame of {SUBPROTOCOL}: {error}"))
-            self._backoff.reset()
-            self._receive(frame, address)
+                async with asyncio.timeout(SILENCE_S) as self._silence:
+                    frame = json.loads(await socket.recv(decode=False))
+                self._receive(frame, address)
+            except TimeoutError as error:
+                socket.transport.abort()
+                return protocol.try_again(f"{address} is silent: the line is taken for dead", error)
+            except (ValueError, AttributeError, LookupError, TypeError) as error:
+                return Ending(Then.END, PushError(f"{address} sends a frame that is not of {SUBPROTOCOL}: {error!r}"))
 
-    def _receive(self, frame: ServerFrame, address: str) -> None:
-        event = frame.WhichOneof("event")
-        if event == "authenticated":
-            self._stop_renewal()
+    def _receive(self, frame: Frame, address: str) -> None:
+        if "hello" in frame:
+            self.max_request_bytes = frame["hello"].get("max_request_bytes", MAX_REQUEST_BYTES)
+            self._expires_in(frame["hello"].get("expires_in_s", 0), address)
+            return
+        self._backoff.reset()
+        self._renewed = False
+        if "access" in frame:
             self.reason = None
-            if frame.authenticated.HasField("expires_at") and self._access.renewable:
-                self._expires_at = frame.authenticated.expires_at.ToNanoseconds() / 1e9
-                self._renewal = asyncio.create_task(self._renew(address))
-        if event == "error" and frame.id == RENEWAL:
-            self.reason = PushRefusedError(frame.error.code, frame.error.message)
-            self._renewal = asyncio.create_task(self._renew(address))
-        if event != "authenticated" or frame.id:
-            self._renewed = False
-        if event == "reconnect":
-            self._wait_until = monotonic() + frame.reconnect.delay_ms / 1000
+            self._expires_in(frame["access"]["expires_in_s"], address)
+        if "reconnect" in frame:
+            self._wait_until = monotonic() + frame["reconnect"].get("delay_ms", 0) / 1000
+        if "warning" in frame:
+            log.warning("the edge warns: %s", frame["warning"].get("message"))
+        if "error" in frame:
+            self._fail(frame["error"], address)
         self._on_frame(frame)
+
+    def _fail(self, problem: Frame, address: str) -> None:
+        """Notes an error of the socket; another ticket takes the place of one that was refused."""
+        self.reason = refusal_of(problem)
+        log.warning("the edge refuses a frame: %s", self.reason)
+        if problem["code"] == "ticket_refused":
+            self._renewal = asyncio.create_task(self._renew(address))
+
+    def _expires_in(self, seconds: float, address: str) -> None:
+        self._stop_renewal()
+        if seconds and self._access.renewable:
+            self._expires_at = monotonic() + seconds
+            self._renewal = asyncio.create_task(self._renew(address))
 
     async def _renew(self, address: str) -> None:
         """Sends a ticket in time. Tries again after a failure until access ends, and then the server says so."""
-        while (left := self._expires_at - time()) > 0:
+        while (left := self._expires_at - monotonic()) > 0:
             await asyncio.sleep(renewal_pause(left))
             try:
                 ticket = await self._access.ticket(address)
             except Exception as error:  # noqa: BLE001  the function is the application's
                 self.reason = _no_credentials(error).error
             else:
-                await self.send(ClientFrame(id=RENEWAL, auth_refresh=AuthRefresh(ticket=ticket)))
+                await self.send(text_of({"renew": {"ticket": ticket}}))
                 return
 
     def _stop_renewal(self) -> None:

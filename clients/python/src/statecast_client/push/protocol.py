@@ -1,8 +1,8 @@
-"""The protocol of the socket `/v1/stream`: subscriptions, errors, and the next step when a connection ends.
+"""The protocol of the socket `/v1/stream`: its errors, and the next step when a connection ends.
 
 StatecastError
 └── PushError             the client has been closed, is used wrongly, or cannot connect at the moment
-    └── PushRefusedError  the server refuses a subscription, or the connection; `code` is its stable word
+    └── PushRefusedError  the server refuses a watch, or the connection; `code` is its stable word
 
 A connection that breaks is no error: it is made again. `statecast.js` decides the same as `of_close` and `of_refusal`.
 """
@@ -12,28 +12,16 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Any
 
-from google.protobuf import json_format
 from websockets.typing import Subprotocol
 
-from statecast.push.v1.query_pb2 import WatchQuery
-from statecast.push.v1.range_pb2 import RangeChanged, WatchRange
-from statecast.push.v1.subscription_pb2 import Changed, Removed, Subscribe
-from statecast.state.v1.state_pb2 import Position
 from statecast_client.errors import StatecastError
 
-SUBPROTOCOL = Subprotocol("statecast.push.v1+proto")
-
-"""How long a client that sends too much stays away."""
-SLOW_PAUSE_S = 5.0
-"""How long a client that reads too slowly stays away."""
+SUBPROTOCOL = Subprotocol("statecast.push.v2+json")
 
 FIRST_PAUSE_S = 0.25
 MAX_PAUSE_S = 10.0
-
-Request = Subscribe | WatchRange
-Name = tuple[str | bool, ...]
-"""Identifies a subscription."""
 
 
 class PushError(StatecastError):
@@ -46,6 +34,12 @@ class PushRefusedError(PushError):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+def refusal_of(problem: Mapping[str, Any]) -> PushRefusedError:
+    """Returns the error of a Problem or an Ended, as its JSON has it."""
+    code = str(problem.get("code", ""))
+    return PushRefusedError(code, str(problem.get("message") or code))
 
 
 class Then(Enum):
@@ -87,24 +81,17 @@ class Backoff:
 
 _MEANINGS = {
     401: (Then.RENEW, "the credential is not accepted"),
-    408: (Then.CONNECT, "the connection was refused"),
     429: (Then.CONNECT, "the connection was refused"),
     1009: (Then.END, "a frame is larger than its receiver takes"),
     4401: (Then.RENEW, "the credential has expired"),
     4403: (Then.END, "the operators have ended this consumer's access"),
-    4404: (Then.END, "the channel has expired or was deleted"),
-    4408: (Then.CONNECT, "more waited for this client than may"),
 }
-"""What HTTP statuses and close codes mean; of the others, those that blame the client end it."""
-
-_PAUSES_S = {4408: SLOW_PAUSE_S}
-"""How long to wait after a close that the next connection would bring about again at once."""
+"""What HTTP statuses and close codes mean. Of the others, statuses that blame the client end it."""
 
 
 def of_close(code: int, reason: str) -> Ending:
-    """Returns the ending for a close code: another attempt with the positions, unless the code speaks against it."""
-    others = Then.END if code >= 4000 else Then.CONNECT, "the connection was closed"
-    return _ending(code, others, reason, _PAUSES_S.get(code, 0.0))
+    """Returns the ending for a close code: another attempt with the tokens, unless the code speaks against it."""
+    return _ending(code, (Then.CONNECT, "the connection was closed"), reason, 0.0)
 
 
 def of_refusal(status: int, retry_after: str | None, body: bytes | bytearray) -> Ending:
@@ -135,31 +122,3 @@ def try_again(text: str, cause: Exception) -> Ending:
     error = PushError(text)
     error.__cause__ = cause
     return Ending(Then.CONNECT, error)
-
-
-def position_of(after: Position | Mapping[str, object] | None) -> Position | None:
-    """Returns the position; a mapping is one in JSON, as REST answers with. Raises PushError when it is none."""
-    if after is None or isinstance(after, Position):
-        return after
-    try:
-        if after.keys() == {"epoch", "offset"}:
-            return json_format.ParseDict(dict(after), Position())
-        reason = None
-    except json_format.ParseError as error:
-        reason = error
-    raise PushError(f"{after!r} is not a position: pass back what the server has answered") from reason
-
-
-def query_name(name: str) -> Name:
-    """Returns the name of the subscription of a query."""
-    return "query", name
-
-
-def name_of(message: Request | WatchQuery | Changed | Removed | RangeChanged) -> Name:
-    """Returns the name of the subscription of a message. The limit of a range is no part: the server's is in force."""
-    if isinstance(message, WatchRange | RangeChanged):
-        watched = message.range
-        return watched.store, watched.group, watched.sort_from, watched.sort_to, watched.reverse
-    if isinstance(message, WatchQuery):
-        return query_name(message.query.name)
-    return message.store, message.key.group, message.key.sort, message.key.member

@@ -1,0 +1,73 @@
+"""The frames of a client: what is to be asked, in as few frames as an edge takes."""
+
+import json
+from collections.abc import Iterable
+
+from statecast_client.push.places import Frame
+from statecast_client.push.watches import Watch
+
+MAX_REQUEST_BYTES = 65_536
+"""The largest frame of a client, as long as `hello` has not told another."""
+_ENVELOPE = len('{"unwatch":[],"watch":[]}')
+
+
+class Requests:
+    """The watches by their numbers on this socket, and what the edge has not been asked for yet."""
+
+    def __init__(self, watches: Iterable[Watch] = ()) -> None:
+        """Begins a socket, on which all the watches are to be asked for."""
+        self.by_number: dict[int, Watch] = {}
+        """The watches that the edge has been asked for, and has not ended."""
+        self._number = 0
+        self._unasked: dict[Watch, None] = dict.fromkeys(watches)
+        self._unwatched: list[int] = []
+
+    def watch(self, watch: Watch) -> None:
+        """Adds a watch to be asked for, unless it has been."""
+        if watch.number is None:
+            self._unasked[watch] = None
+
+    def unwatch(self, watch: Watch) -> None:
+        """Adds a watch to be ended."""
+        self._unasked.pop(watch, None)
+        if watch.number is not None:
+            self._unwatched.append(watch.number)
+            self.ended(watch)
+
+    def ended(self, watch: Watch) -> None:
+        """Notes that a watch has ended at the edge: frames of its number are no longer its own."""
+        if watch.number is not None:
+            del self.by_number[watch.number]
+            watch.cut()
+
+    def frames(self, max_bytes: int) -> list[str]:
+        """Takes what is to be asked; returns frames of at most so many bytes."""
+        frames: list[str] = []
+        unwatched, self._unwatched = self._unwatched, []
+        requests: list[str] = []
+        size = max_bytes - _ENVELOPE - len(text_of(unwatched))
+        for watch in self._unasked:
+            text = self._take(watch, max_bytes - _ENVELOPE)
+            if len(text) >= size and (requests or unwatched):
+                frames.append(_frame(unwatched, requests))
+                unwatched, requests, size = [], [], max_bytes - _ENVELOPE
+            requests.append(text)
+            size -= len(text) + 1
+        self._unasked.clear()
+        return [*frames, _frame(unwatched, requests)] if unwatched or requests else frames
+
+    def _take(self, watch: Watch, room: int) -> str:
+        self._number += 1
+        self.by_number[self._number] = watch
+        return text_of(watch.request(self._number, room))
+
+
+def text_of(frame: Frame | list[int]) -> str:
+    """Returns a frame, or a part of one, as JSON in ASCII."""
+    return json.dumps(frame, separators=(",", ":"))
+
+
+def _frame(unwatched: list[int], requests: list[str]) -> str:
+    unwatch = f'"unwatch":{text_of(unwatched)}' if unwatched else ""
+    watch = f'"watch":[{",".join(requests)}]' if requests else ""
+    return f"{{{','.join(filter(None, (unwatch, watch)))}}}"

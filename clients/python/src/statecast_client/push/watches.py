@@ -1,0 +1,134 @@
+"""A watch, as a program has it: its rows, and an iteration over their changes."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Self
+
+from google.protobuf.json_format import MessageToDict
+
+from statecast.push.v2 import push_pb2
+from statecast_client.errors import StatecastError
+from statecast_client.push.places import Change, Frame, Path, Place, Places, Row
+
+
+class Watch:
+    """The rows of a key, a range, a query in steps or a channel, and every change of them.
+
+    Iterate over it for a Change at each token: `async for change in watch`. It keeps one unread change of a place: a
+    slow reader gets those in between as one, and `skipped` of a row counts its versions that were left out. The
+    iteration ends when it is unwatched or the client is closed, and raises PushRefusedError when the server ends it.
+    One reader at a time.
+    """
+
+    def __init__(
+        self,
+        request: push_pb2.Watch,
+        resume: Mapping[str, Any] | None,
+        unwatch: Callable[["Watch"], None],
+        stale: Callable[["Watch"], float | None],
+    ) -> None:
+        """`request` has no token. `unwatch` ends the watch at the server; `stale` says how far it is behind."""
+        places = () if resume is None else (resume, *resume.get("below", ()))
+        request.delta = not request.channel and all("rows" in place for place in places)
+        self._request: dict[str, Any] = MessageToDict(request, preserving_proto_field_name=True)
+        self._places = Places(resume)
+        self.number: int | None = None
+        """By which the edge was asked for it on this socket; None before, and when it has ended there."""
+        self._unwatch = unwatch
+        self._stale = stale
+        self._unread: dict[Path, Change] = {}
+        self._end: Exception | None = None
+        self._woken = asyncio.Event()
+
+    @property
+    def rows(self) -> Mapping[str, Row]:
+        """The rows by their keys, as of `token`."""
+        return MappingProxyType(self._places[()].rows)
+
+    @property
+    def token(self) -> str:
+        """The watch has everything through it; empty before the first rows are complete."""
+        return self._places[()].token
+
+    @property
+    def places(self) -> Mapping[Path, Place]:
+        """The watch itself, at the empty path, and the places below it, each with its `rows` and its `token`."""
+        return {path: self._places[path] for path in self._places}
+
+    @property
+    def current(self) -> bool:
+        """Whether everything has come since it began on this socket."""
+        return self._places.current
+
+    @property
+    def resumed(self) -> bool | None:
+        """Whether it went on from its token when it began last; None before."""
+        return self._places.resumed
+
+    @property
+    def stale(self) -> float | None:
+        """For how many seconds the rows may be out of date; None while the edge sees and the line holds."""
+        return self._stale(self)
+
+    def saved(self) -> dict[str, Any]:
+        """Returns its rows and tokens as JSON. Pass them to `watch` as `resume`, also after a restart."""
+        return self._places.saved()
+
+    def unwatch(self) -> None:
+        """Ends the watch. Unread changes are dropped."""
+        self._unread.clear()
+        self.finish(None)
+        self._unwatch(self)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Change:
+        while not self._unread:
+            if self._end is not None:
+                raise self._end
+            self._woken.clear()
+            await self._woken.wait()
+        return self._unread.pop(next(iter(self._unread)))
+
+    def request(self, number: int, room: int) -> Frame:
+        """Returns the request by a number, with as many tokens of places below as fit into `room` bytes of JSON."""
+        self.number = number
+        request = {"id": number, **self._request}
+        room -= len(json.dumps(request)) + len(self.token) + 24
+        below: list[Frame] = []
+        for path, token in self._places.tokens():
+            if not path:
+                request["token"] = token
+                continue
+            room -= len(json.dumps(path)) + len(token) + 24
+            if room < 0:
+                break
+            below.append({"path": path, "token": token})
+        return {**request, "below": below} if below else request
+
+    def cut(self) -> None:
+        """Notes that the socket, or the watch on it, has ended: rows that wait for a token are forgotten."""
+        self.number = None
+        self._places.cut()
+
+    def take(self, frame: Frame) -> None:
+        """Takes a frame about it. Raises PushError for one that contradicts the rows."""
+        self._keep(self._places.take(frame))
+
+    def bookmark(self, bookmark: Frame) -> None:
+        """Takes a newer token of a quiet place."""
+        self._places.bookmark(bookmark)
+
+    def finish(self, error: StatecastError | None) -> None:
+        """Ends the iteration behind what is unread, with the error if there is one."""
+        self._end = error or StopAsyncIteration()
+        self._woken.set()
+
+    def _keep(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            unread = self._unread.get(change.path)
+            self._unread[change.path] = unread.followed_by(change) if unread else change
+            self._woken.set()
