@@ -15,7 +15,7 @@ from testkit.service_process import ServiceProcess
 NAMES = ("query-1", "query-2")
 SECRET = "bench-gateway-secret"
 EDGE_STORES = {
-    "push-channels": "statecast.push.v1.ChannelRecord",
+    "push-channels": "statecast.push.v2.ChannelRecord",
     "revoked-consumers": "statecast.push.v1.Revocation",
 }
 EDGE = {

@@ -30,20 +30,18 @@ from ws_edge.channels.channels import Channels
 from ws_edge.channels.kafka_writer import KafkaWriter, Writer
 from ws_edge.channels.revocations import RevocationLog, Revocations
 from ws_edge.errors import RequestError
-from ws_edge.http.app import edge_app, http_app
-from ws_edge.http.caching import PublicCaching
-from ws_edge.http.channel_rest import ChannelRest
-from ws_edge.http.pages import Pages
-from ws_edge.http.rest import Rest
-from ws_edge.http.staff_rest import EdgeReport, StaffRest
-from ws_edge.http.store_listing import StoreListing
-from ws_edge.http.store_rest import StoreRest
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.poller import Poller
 from ws_edge.metrics import Metrics
 from ws_edge.model.authorization import principal_of
 from ws_edge.model.live_stores import CurrentStores, LiveStores
 from ws_edge.model.stores import Store
+from ws_edge.rest.app import edge_app, http_app
+from ws_edge.rest.caching import PublicCaching
+from ws_edge.rest.channel_rest import ChannelRest
+from ws_edge.rest.pages import Pages
+from ws_edge.rest.reads import Reads
+from ws_edge.rest.staff_rest import EdgeReport, StaffRest
 from ws_edge.server import Server, listen, port_tls, query_tls
 from ws_edge.session.session import SessionContext
 from ws_edge.session.sockets import Sockets
@@ -124,8 +122,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     all_stores = ChainMap(edge_stores, cast("dict[str, Store]", stores))  # nobody writes to it
     poll_limits = settings.batch_keys, settings.live_wait_ms / 1000, settings.live_keys_per_s
     poller = Poller(hub, client, all_stores, metrics, clock, woken, *poll_limits)
-    channel_limits = settings.channel_lifetime_s, settings.max_channel_subscriptions, settings.max_ranges
-    channels = Channels(client, stores, writer, wall_clock, *channel_limits)
+    channels = Channels(client, writer, wall_clock, settings.channel_lifetime_s, settings.max_channel_subscriptions)
     revocations = Revocations(hub, client, revoked, writer is not None, settings.unavailable_after_ms / 1000)
     gateway = Gateway(settings.gateway_secrets, wall_clock)
     tickets = Tickets(settings.gateway_secrets, wall_clock, settings.ticket_lifetime_s)
@@ -141,15 +138,13 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
 
     page_tokens = PageTokens(settings.gateway_secrets)
     caching = PublicCaching(settings.public_max_age_s, settings.public_stale_s)
-    rest = Rest(client, stores, gateway, tickets, revocations, page_tokens, settings.page_size, caching)
+    reads = Reads(client, stores, gateway, tickets, revocations, page_tokens, settings.page_size, caching)
     channel_quota = ChannelQuota(settings.consumer_channels_per_hour, clock)
     report = EdgeReport(settings.instance, metrics, not_ready, clock)
     routers = [
-        rest.router(),
-        ChannelRest(channels, channel_quota, rest.consumer).router(),
-        StoreListing(stores, rest.consumer).router(),
-        StoreRest(client, stores, rest.consumer, page_tokens, settings.page_size, caching).router(),
-        StaffRest(client, RevocationLog(writer, wall_clock), report, rest.consumer).router(),
+        reads.router(),
+        ChannelRest(channels, stores, channel_quota, reads.consumer, wall_clock).router(),
+        StaffRest(client, RevocationLog(writer, wall_clock), report, reads.consumer).router(),
         Pages(settings.domains).router(),
     ]
     metrics.sockets.set_function(lambda: len(sockets))

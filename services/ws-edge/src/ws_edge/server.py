@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from statecast_service.errors import PortInUseError
 from statecast_service.tls import channel_tls, server_tls
-from ws_edge.http.app import App
+from ws_edge.rest.app import App
 from ws_edge.session.protocol import EdgeHttpProtocol, EdgeSocketProtocol
 from ws_edge.settings import Settings
 

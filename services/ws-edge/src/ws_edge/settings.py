@@ -100,7 +100,7 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     consumer_channels_per_hour: int = Field(1000, ge=1)
     """Channels that one consumer may create per hour; all of them may be created at once."""
     max_channel_subscriptions: int = Field(200, ge=1, le=1000)
-    """Subscriptions of one channel."""
+    """Watches of one channel."""
 
     max_sockets: int = Field(15_000, ge=1)
     """Open sockets of this edge; more are refused with 503."""

@@ -8,9 +8,9 @@ import pytest
 from statecast.odds.v1.market_pb2 import Market
 from statecast.odds.v1.match_pb2 import Match
 from statecast.push.v2.push_pb2 import ClientFrame, PlaceToken, Renew, Step, Watch
-from ws_edge.model.authorization import OwnerRule
 from ws_edge.codec.requests import ChannelRequest, ClientRequest, RefusedWatch, WatchRequest, read_binary, read_json
 from ws_edge.errors import MalformedFrameError
+from ws_edge.model.authorization import OwnerRule
 from ws_edge.model.states import RangeKey, StoreKey
 from ws_edge.model.stores import Store
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statecast.json_documents import MAX_EXACT
-from ws_edge.http.rest import row_document
 from ws_edge.model import json_rows
 from ws_edge.model.json_rows import MAX_DEPTH
+from ws_edge.rest.rest import row_document
 
 SCALARS = st.none() | st.booleans() | st.text() | st.integers(-MAX_EXACT, MAX_EXACT) | st.floats(allow_nan=False)
 DOCUMENTS = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)

@@ -92,11 +92,14 @@ async def row_of(socket: ClientConnection) -> dict[str, Any]:
 async def test_a_call_shows_what_its_consumer_may_see(
     consumer: str, groups: str, hands: dict[str, list[str]], invitation: str
 ) -> None:
-    paths = ("/v1/stores/games-by-key/g1", "/v1/stores/games-by-table/groups/t1", "/v1/stores/games-by-table")
+    paths = [
+        f"/v1/stores/{rows}"
+        for rows in ("games-by-key/rows?group=g1", "games-by-table/rows?group=t1", "games-by-table/rows")
+    ]
     async with game_edge() as edge, caller(edge, consumer, groups) as client:
         answers = [await client.get(path) for path in paths]
         again = await client.get(paths[0], headers={"If-None-Match": answers[0].headers["ETag"]})
-    rows = [answer.json().get("row") or answer.json()["states"][0]["row"] for answer in answers]
+    rows = [answer.json()["rows"][0]["row"] for answer in answers]
 
     assert [cards(row) for row in rows] == [hands] * 3
     assert [row["invitation"] for row in rows] == [invitation] * 3

@@ -1,11 +1,8 @@
-"""Both ends of a channel: the calls that fill it, and the socket that is attached to it."""
+"""Channels and their watches, made by calls."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
-
-from websockets.asyncio.client import ClientConnection
 
 if TYPE_CHECKING:
     from httpx import AsyncClient
@@ -14,39 +11,24 @@ Document = dict[str, Any]
 
 
 def order(order_id: str, interval_ms: int = 20) -> Document:
-    """A subscription of an order."""
-    return {"store": "orders-by-key", "key": {"group": order_id}, "interval_ms": interval_ms}
+    """A watch of an order."""
+    return {"store": "orders-by-key", "group": order_id, "interval_ms": interval_ms}
 
 
 def orders_of(customer: str, interval_ms: int = 20, **more: Any) -> Document:
-    """A subscription of the orders of a customer, or of a range of them."""
-    return {"range": {"store": "orders-by-customer", "group": customer} | more, "interval_ms": interval_ms}
+    """A watch of the orders of a customer, or of a part of them."""
+    return {"store": "orders-by-customer", "group": customer, "interval_ms": interval_ms} | more
 
 
-async def channel_of(client: AsyncClient, *subscriptions: Document) -> str:
-    """The path of a new channel that has the subscriptions."""
-    path = f"/v1/channels/{(await client.post('/v1/channels')).json()['channel']}"
-    if subscriptions:
-        await add(client, path, *subscriptions)
-    return path
+async def channel_of(client: AsyncClient, **watches: Document) -> str:
+    """Returns the identifier of a new channel with the watches, by name."""
+    channel = str((await client.post("/v1/channels")).json()["channel"])
+    for name, watch in watches.items():
+        await put(client, channel, name, watch)
+    return channel
 
 
-async def add(client: AsyncClient, path: str, *subscriptions: Document) -> None:
-    """Adds the subscriptions to a channel; raises HTTPStatusError when they are refused."""
-    answer = await client.post(f"{path}/subscriptions", json={"subscriptions": subscriptions})
+async def put(client: AsyncClient, channel: str, name: str, watch: Document) -> None:
+    """Puts a watch into a channel; raises HTTPStatusError when it is refused."""
+    answer = await client.put(f"/v1/channels/{channel}/watches/{name}", json={"watch": watch})
     answer.raise_for_status()
-
-
-async def begin(socket: ClientConnection, **begin: Any) -> Document:
-    """Begins on a socket that has just been opened; returns its `channel_attached` event."""
-    attached: Document = (await next_frame(socket, "channel_attached"))["channel_attached"]
-    await socket.send(json.dumps({"id": "b", "begin": begin}))
-    return attached
-
-
-async def next_frame(socket: ClientConnection, *kinds: str) -> Document:
-    """The next frame, or the next with an event of one of the kinds."""
-    while True:
-        frame: Document = json.loads(await socket.recv())
-        if not kinds or set(kinds) & set(frame):
-            return frame

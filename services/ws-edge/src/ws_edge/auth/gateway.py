@@ -141,11 +141,11 @@ class Tickets:
     Each edge redeems a ticket once: it remembers its own redeemed tickets, but not those of the other edges.
     """
 
-    def __init__(self, secrets: Sequence[str], wall_clock: Callable[[], float], lifetime: float) -> None:
-        """The first secret signs, all are accepted; a ticket is valid for `lifetime` seconds."""
+    def __init__(self, secrets: Sequence[str], wall_clock: Callable[[], float], lifetime_s: float) -> None:
+        """The first secret signs, all are accepted; a ticket is valid for `lifetime_s` seconds."""
         self._keys = derived_keys(secrets, TICKET_PURPOSE)
         self._wall_clock = wall_clock
-        self._lifetime = lifetime
+        self.lifetime_s = lifetime_s
         self._used: OrderedDict[bytes, float] = OrderedDict()
         """The signatures of redeemed tickets, as they were redeemed, with the time when each becomes invalid anyway."""
 
@@ -155,7 +155,7 @@ class Tickets:
             "id": token_hex(8),
             "consumer": [consumer.id, consumer.name, consumer.staff],
             "credential": [credential.expires_at, credential.issued_at],
-            "use_by": self._wall_clock() + self._lifetime,
+            "use_by": self._wall_clock() + self.lifetime_s,
         }
         body = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
         signature = hmac.digest(self._keys[0], body, sha256)

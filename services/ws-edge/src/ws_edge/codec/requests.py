@@ -1,7 +1,7 @@
 """Reads frames of clients: leniently, each part by itself, and a watch's id before anything of it may fail."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -184,7 +184,7 @@ def _watch_request(message: Watch, stores: Stores) -> WatchRequest:
     steps, before = list[Step](), store
     for each in message.steps:
         spec = StepSpec(each.store, each.group_field, each.sort_from, each.sort_to, each.limit, each.reverse)
-        step = step_of(before, spec, stores)._replace(fields=_fields(find(stores, each.store), each.fields))
+        step = step_of(before, spec, stores)._replace(fields=fields_of(find(stores, each.store), each.fields))
         steps.append(step)
         before = step.store
     return WatchRequest(
@@ -192,7 +192,7 @@ def _watch_request(message: Watch, stores: Stores) -> WatchRequest:
         store,
         key,
         tuple(steps),
-        _fields(store, message.fields),
+        fields_of(store, message.fields),
         message.delta,
         message.times,
         message.interval_ms if message.HasField("interval_ms") else None,
@@ -210,7 +210,8 @@ def key_of(store: Store, group: str, bounds: Watch) -> AnyKey:
     return StoreKey(store.name, group)
 
 
-def _fields(store: Store, names: Any) -> tuple[str, ...]:
+def fields_of(store: Store, names: Iterable[str]) -> tuple[str, ...]:
+    """Returns the names of fields in their order. Raises MalformedFrameError for one that no row of the store has."""
     for name in names:
         if store.message is not Value and name not in store.message.DESCRIPTOR.fields_by_name:
             hint = suggest(name, store.message.DESCRIPTOR.fields_by_name)

@@ -1,27 +1,22 @@
-"""The AsyncAPI document is consistent, its schemas follow the contract, and every frame of a session conforms to it."""
+"""The documents are consistent, their schemas follow the contract, and frames and bodies conform to them."""
 
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from httpx import AsyncClient
 from jsonschema import Draft7Validator
 from websockets.asyncio.client import ClientConnection
 
-from statecast import commented_descriptor_set
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
-from testkit.ws_edge.channels import channel_of, order, orders_of
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.http.asyncapi import SCHEMAS, document, schemas_of
 from ws_edge.model.states import StoreKey
+from ws_edge.rest.openapi import SCHEMAS, schemas_of, sockets_document
 
-DOCUMENT = document()
+DOCUMENT = sockets_document()
 ORDER = StoreKey("orders-by-key", "12345")
 CUSTOMER = "customer-0001"
-KEY = {"group": ORDER.group}
-RANGE = {"store": "orders-by-customer", "group": CUSTOMER, "limit": 5}
 
 
 def check(frame: dict[str, Any], message: str) -> dict[str, Any]:
@@ -61,7 +56,6 @@ async def test_the_document_is_served_to_everybody(edge: RunningEdge) -> None:
     assert {channel["address"] for channel in served["channels"].values()} == {
         "/v1/stream",
         "/v1/tickets/stream",
-        "/v1/channels/{channel}/stream",
         "/update/orders",
         "/update/orders/{order_id}",
     }
@@ -86,53 +80,24 @@ async def test_the_frames_of_a_session_on_the_stream_are_as_described(edge: Runn
     row = Order(order_id=ORDER.group, customer_id=CUSTOMER, status=OrderStatus.ORDER_STATUS_PAID)
     edge.query.put(ORDER, row)
     edge.query.put(StoreKey("orders-by-customer", CUSTOMER, "2024-08-28T12:34:56.123456Z", ORDER.group), row)
+    watches = [
+        {"id": 1, "store": ORDER.store, "group": ORDER.group, "interval_ms": 0, "delta": True, "times": True},
+        {"id": 2, "store": "orders-by-customer", "group": CUSTOMER, "token": "x", "fields": ["order_id"]},
+        {"id": 3, "store": "nowhere", "group": "a"},
+    ]
     async with edge.socket("/v1/stream") as socket:
-        subscribe = {"store": ORDER.store, "key": KEY, "interval_ms": 20}
-        frames = await say(socket, {"id": "a", "subscribe": subscribe}, 2)
+        frames = [check(json.loads(await socket.recv()), "ServerFrame")]
+        frames += await say(socket, {"watch": watches}, 3)
         edge.query.delete(ORDER)
         frames.append(check(json.loads(await socket.recv()), "ServerFrame"))
-        frames += await say(socket, {"id": "b", "subscribe": {**subscribe, "after": {"epoch": "7", "offset": 1}}}, 2)
-        frames += await say(socket, {"id": "c", "unsubscribe": {"store": ORDER.store, "key": KEY}})
-        frames += await say(socket, {"id": "d", "subscribe": {**subscribe, "store": "nowhere"}})
-        frames += await say(socket, {"id": "e", "auth_refresh": {"ticket": "made-up"}})
-        frames += await say(socket, {"id": "f", "watch_range": {"range": RANGE, "interval_ms": 0}}, 2)
-        frames += await say(socket, {"id": "g", "unwatch_range": {"range": RANGE}})
-        step = {"store": ORDER.store, "group_field": "order_id"}
-        query = {"query": {"name": "q", "first": RANGE, "steps": [step]}, "interval_ms": 0}
-        frames += await say(socket, {"id": "h", "watch_query": query}, 3)
-        frames += await say(socket, {"id": "i", "unwatch_query": {"name": "q"}})
-    events = {event for frame in frames for event in frame if event != "id"}
+        frames += await say(socket, {"unwatch": [1]})
+        frames += await say(socket, {"renew": {"ticket": "made-up"}})
+        frames += await say(socket, {"ping": {}})
+        await socket.send(json.dumps({"watc": []}))
+        frames.append(check(json.loads(await socket.recv()), "ServerFrame"))
+    parts = {part for frame in frames for part in frame}
 
-    assert [frame["id"] for frame in frames if "id" in frame] == list("abcdefghi")
-    assert events == {
-        "subscribed",
-        "changed",
-        "removed",
-        "unsubscribed",
-        "error",
-        "range_watched",
-        "range_changed",
-        "range_unwatched",
-        "query",
-        "query_unwatched",
-    }
-
-
-async def test_the_frames_of_a_session_on_a_channel_are_as_described(keeping_edge: RunningEdge) -> None:
-    headers = keeping_edge.headers()
-    async with AsyncClient(base_url=f"http://{keeping_edge.address}", headers=headers, verify=False) as client:
-        channel = await channel_of(client, order(ORDER.group), orders_of(CUSTOMER))
-    position = {"epoch": "7", "offset": "0"}
-    after = {
-        "after": [{"store": ORDER.store, "key": KEY, "position": position}],
-        "after_ranges": [{"range": RANGE, "through": position}],
-    }
-    async with keeping_edge.socket(f"{channel}/stream") as socket:
-        frames = [check(json.loads(await socket.recv()), "ServerFrame")]
-        frames += await say(socket, {"id": "a", "begin": after}, 3)
-
-    events = {event for frame in frames for event in frame}
-    assert events == {"id", "channel_attached", "subscribed", "removed", "range_watched"}
+    assert parts == {"id", "hello", "watching", "rows", "token", "current", "ended", "error", "ping", "warning"}
 
 
 async def test_the_frames_of_a_session_about_orders_are_as_described(edge: RunningEdge) -> None:
@@ -148,10 +113,9 @@ async def test_the_frames_of_a_session_about_orders_are_as_described(edge: Runni
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        ({"id": "a"}, "ClientFrame"),
-        ({"subscribe": {}, "unsubscribe": {}}, "ClientFrame"),
-        ({"subscribe": {"shop": "x"}}, "ClientFrame"),
-        ({"subscribed": {"start": "START_SOMEHOW"}}, "ServerFrame"),
+        ({"wach": []}, "ClientFrame"),
+        ({"watch": [{"id": "a"}]}, "ClientFrame"),
+        ({"ping": {"blind": [{"lag_s": "long"}]}}, "ServerFrame"),
         ({"type": "order_updates_request", "interval_ms": "soon"}, "OrderUpdatesRequest"),
     ],
 )
@@ -161,32 +125,48 @@ def test_a_malformed_frame_does_not_conform(frame: dict[str, Any], message: str)
     assert not Draft7Validator(schema).is_valid(frame)
 
 
-CONTRACT = FileDescriptorSet.FromString(commented_descriptor_set())
+@pytest.mark.parametrize(
+    ("method", "path", "call"),
+    [
+        ("GET", "/v1/stores/orders-by-customer/rows?group=customer-0001", "/v1/stores/{store}/rows"),
+        ("GET", "/v1/stores/orders-by-customer/rows?group=customer-0002", "/v1/stores/{store}/rows"),
+        ("GET", "/v1/stores", "/v1/stores"),
+        ("GET", "/v1/consumer", "/v1/consumer"),
+        ("POST", "/v1/tickets", "/v1/tickets"),
+        ("POST", "/v1/channels", "/v1/channels"),
+    ],
+)
+async def test_bodies_of_calls_are_as_described(keeping_edge: RunningEdge, method: str, path: str, call: str) -> None:
+    async with AsyncClient(base_url=f"http://{keeping_edge.address}", headers=keeping_edge.headers()) as client:
+        document = (await client.get("/openapi.json")).json()
+        answer = await client.request(method, path)
+    described = document["paths"][call][method.lower()]["responses"][str(answer.status_code)]
+    schema = {"allOf": [described["content"]["application/json"]["schema"]], "components": document["components"]}
+
+    Draft7Validator(schema).validate(answer.json())
 
 
 def test_a_schema_comes_with_all_it_refers_to_and_the_contracts_comments() -> None:
-    schemas = schemas_of(CONTRACT, "statecast.push.v1.Subscribe")
-    subscribe = schemas["statecast.push.v1.Subscribe"]
+    schemas = schemas_of("statecast.push.v2.ClientFrame")
+    watch = schemas["statecast.push.v2.Watch"]
 
     assert set(schemas) == {
-        "statecast.push.v1.Subscribe",
-        "statecast.state.v1.StateKey",
-        "statecast.state.v1.Position",
+        f"statecast.push.v2.{name}"
+        for name in ("ClientFrame", "Watch", "Step", "PlaceToken", "Renew", "Ping", "Bookmark", "Blind")
     }
-    assert subscribe["description"] == "Watches one key of a store."
-    assert subscribe["properties"]["key"]["allOf"] == [{"$ref": SCHEMAS + "statecast.state.v1.StateKey"}]
-    assert subscribe["properties"]["interval_ms"]["type"] == "integer"
-    assert "oneOf" not in subscribe
-    assert subscribe["additionalProperties"] is False
+    assert watch["description"].startswith("A key, a range of a group")
+    assert watch["properties"]["steps"]["items"] == {"$ref": SCHEMAS + "statecast.push.v2.Step"}
+    assert watch["properties"]["interval_ms"]["type"] == "integer"
+    assert watch["additionalProperties"] is False
 
 
 def test_64_bit_numbers_may_be_strings_and_enums_are_names() -> None:
-    schemas = schemas_of(CONTRACT, "statecast.push.v1.Subscribed", "statecast.state.v1.Position")
+    schemas = schemas_of("statecast.state.v1.Position", "statecast.query.v1.Readers")
 
     assert schemas["statecast.state.v1.Position"]["properties"]["offset"]["type"] == ["string", "integer"]
-    assert schemas["statecast.push.v1.Start"]["enum"] == ["START_UNSPECIFIED", "START_SNAPSHOT", "START_RECOVERED"]
+    assert "READERS_OWNER" in schemas["statecast.query.v1.Readers"]["enum"]
 
 
 def test_an_unknown_message_raises_key_error() -> None:
     with pytest.raises(KeyError, match="Nowhere"):
-        schemas_of(CONTRACT, "statecast.push.v1.Nowhere")
+        schemas_of("statecast.push.v2.Nowhere")

@@ -8,7 +8,7 @@ import pytest
 from httpx import AsyncClient
 
 from testkit.ws_edge.edge import DOMAINS, RunningEdge
-from ws_edge.http.pages import SHIPPED, Pages
+from ws_edge.rest.pages import SHIPPED, Pages
 
 PATHS = Pages(DOMAINS).paths()
 REFERENCES = re.compile(r"""(?:src|href|from)\s?=?\s?["'](\.?/[^"']*)["']""")

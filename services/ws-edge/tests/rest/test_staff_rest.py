@@ -4,8 +4,8 @@ import pytest
 from httpx import AsyncClient
 
 from testkit.ws_edge.edge import Clock, RunningEdge
-from ws_edge.http.staff_rest import EdgeReport, RevocationDocument
 from ws_edge.metrics import AGE_BUCKETS, Metrics
+from ws_edge.rest.staff_rest import EdgeReport
 
 
 @pytest.fixture
@@ -21,7 +21,8 @@ async def test_staff_revoke_and_lift(alice: AsyncClient, operator: AsyncClient) 
     lifted = await operator.delete("/v1/revocations/customer-0001")
     after = await alice.post("/v1/channels")
 
-    assert RevocationDocument.model_validate(revoked.json()).consumer == "customer-0001"
+    assert revoked.json()["consumer"] == "customer-0001"
+    assert revoked.json()["revoked_at"].endswith("Z")
     assert (before.status_code, revoked.status_code, lifted.status_code, after.status_code) == (201, 201, 204, 201)
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "revoked")
 
@@ -69,11 +70,11 @@ def test_the_report_has_the_counts_of_the_metrics() -> None:
     metrics.sockets.set(3)
     metrics.frames.sent = 12
     metrics.polled_keys.inc(7)
-    document = report.document()
+    answer = report.read()
 
-    assert (document["instance"], document["uptime_s"], document["not_ready"]) == ("edge-1", 90, "it is being stopped")
-    assert document["sockets"] == 3
-    assert (document["totals"]["frames_sent"], document["totals"]["polled_keys"]) == (12, 7)
+    assert (answer.instance, answer.uptime_s, answer.not_ready) == ("edge-1", 90, "it is being stopped")
+    assert answer.sockets == 3
+    assert (answer.totals.frames_sent, answer.totals.polled_keys) == (12, 7)
 
 
 def test_each_change_is_counted_once_by_its_age() -> None:
@@ -81,9 +82,38 @@ def test_each_change_is_counted_once_by_its_age() -> None:
     report = EdgeReport("edge-1", metrics, lambda: None, Clock())
     for seconds in (0.01, 0.02, 0.03, 1000.0):
         metrics.frames.aged(seconds)
-    ages = report.document()["ages"]
+    ages = report.read().ages
 
-    assert ages["bounds_s"] == list(AGE_BUCKETS)
-    assert ages["counts"][:3] == [1, 1, 1]
-    assert ages["counts"][-1] == 1
-    assert sum(ages["counts"]) == 4
+    assert ages.bounds_s == list(AGE_BUCKETS)
+    assert ages.counts[:3] == [1, 1, 1]
+    assert ages.counts[-1] == 1
+    assert sum(ages.counts) == 4
+
+
+async def test_the_shard_map_and_the_report_are_for_staff(alice: AsyncClient, operator: AsyncClient) -> None:
+    shards, report = (await operator.get("/v1/shards")).json(), (await operator.get("/v1/edge")).json()
+    refused = [await alice.get(path) for path in ("/v1/shards", "/v1/edge")]
+
+    assert {each["store"] for each in shards["stores"]} >= {"orders-by-key", "orders-by-item"}
+    assert shards["shards"][0]["replicas"][0]["address"]
+    assert (report["sockets"], "not_ready" in report) == (0, False)
+    assert [answer.status_code for answer in refused] == [403, 403]
+
+
+async def test_the_report_counts_what_the_edge_does(edge: RunningEdge, operator: AsyncClient) -> None:
+    before = (await operator.get("/v1/edge")).json()
+    async with edge.socket("/update/orders/1") as socket:
+        await socket.recv()
+        during = (await operator.get("/v1/edge")).json()
+
+    assert (before["sockets"], during["sockets"]) == (0, 1)
+    assert during["unique_keys"] > before["unique_keys"]
+    assert during["totals"]["frames_sent"] > before["totals"]["frames_sent"]
+    assert during["instance"] == edge.address
+
+
+@pytest.mark.parametrize("body", ["", "{", "[]", '{"consumer": ""}', '{"consumer": 5}', '{"customer": "a"}'])
+async def test_a_revocation_of_nobody_is_refused(operator: AsyncClient, body: str) -> None:
+    answer = await operator.post("/v1/revocations", content=body)
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "malformed_frame")

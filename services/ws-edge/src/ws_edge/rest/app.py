@@ -12,10 +12,11 @@ from starlette.exceptions import HTTPException
 from statecast_service.health import health_answer
 from ws_edge.auth.gateway import check_request
 from ws_edge.errors import EdgeError, UnavailableError
-from ws_edge.http import asyncapi
-from ws_edge.http.caching import NOT_KEPT
-from ws_edge.http.paths import routed_path
 from ws_edge.metrics import Metrics
+from ws_edge.rest.caching import NOT_KEPT
+from ws_edge.rest.messages import failure
+from ws_edge.rest.openapi import calls_document, sockets_document
+from ws_edge.rest.paths import routed_path
 from ws_edge.session.sockets import Sockets
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
@@ -47,11 +48,14 @@ def http_app(routers: Iterable[APIRouter], metrics: Metrics, not_ready: Callable
     async def prometheus() -> Response:
         return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
-    sockets_document = asyncapi.document()
+    sockets_described = sockets_document()
 
     @app.get("/asyncapi.json", include_in_schema=False)
-    async def sockets_described() -> Response:
-        return JSONResponse(sockets_document)
+    async def asyncapi() -> Response:
+        return JSONResponse(sockets_described)
+
+    calls_described = calls_document(app)
+    app.openapi = lambda: calls_described  # type: ignore[method-assign]  # as FastAPI's documentation has it
 
     app.exception_handler(EdgeError)(_edge_error)
     app.exception_handler(RequestValidationError)(_wrong_parameter)
@@ -77,7 +81,7 @@ def _checked(app: App) -> App:
             check_request(scope)
             scope = scope | {"path": routed_path(scope)}
         except EdgeError as error:
-            await _error(error.http_status, error.code, str(error))(scope, receive, send)
+            await failure(error.http_status, error.code, str(error))(scope, receive, send)
         else:
             await app(scope, receive, send)
 
@@ -107,18 +111,14 @@ def _health(reason: str | None) -> Response:
 
 async def _edge_error(_: Request, error: EdgeError) -> Response:
     headers = {"Retry-After": "1"} if error.http_status == UnavailableError.http_status else None
-    return _error(error.http_status, error.code, str(error), headers)
+    return failure(error.http_status, error.code, str(error), headers)
 
 
 async def _wrong_parameter(_: Request, error: RequestValidationError) -> Response:
     first = error.errors()[0]
-    return _error(422, "wrong_parameter", f"{first['loc'][-1]}: {first['msg']}")
+    return failure(422, "wrong_parameter", f"{first['loc'][-1]}: {first['msg']}")
 
 
 async def _http_error(request: Request, error: HTTPException) -> Response:
     code = "not_found" if error.status_code == 404 else "refused"
-    return _error(error.status_code, code, f"{request.method} {request.url.path}: {error.detail}", error.headers)
-
-
-def _error(status: int, code: str, message: str, headers: Any = None) -> Response:
-    return JSONResponse({"error": {"code": code, "message": message}}, status_code=status, headers=headers)
+    return failure(error.status_code, code, f"{request.method} {request.url.path}: {error.detail}", error.headers)

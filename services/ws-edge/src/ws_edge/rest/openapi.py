@@ -1,18 +1,22 @@
-"""The AsyncAPI document of the sockets: a template, and the frames as JSON Schemas of the contract's messages.
+"""The documents that describe the edge, OpenAPI of its calls and AsyncAPI of its sockets, made of the contract.
 
-The schemas (draft 7) describe proto3 JSON with the contract's names and comments. Fields without a value are left out,
-so no field is required; of a `oneof` exactly one is.
+Bodies and frames are JSON Schemas of messages: proto3 JSON with the contract's names and comments. Fields without a
+value may be left out, so no field is required.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import yaml
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
+from google.protobuf.message import Message
 
 from statecast import commented_descriptor_set
+from statecast.push.v2.push_pb2 import ErrorBody
 
 TEMPLATE = Path(__file__).with_name("asyncapi.yaml")
 SCHEMAS = "#/components/schemas/"
@@ -23,15 +27,23 @@ Comments = Mapping[tuple[int, ...], str]
 """The comments of a file, by the path of what they describe."""
 Field = FieldDescriptorProto
 
+Responses = dict[int | str, dict[str, Any]]
+"""The answers of a call by their status, as OpenAPI has them."""
+
 WELL_KNOWN: Mapping[str, Schema] = {
     "google.protobuf.Timestamp": {"type": "string", "format": "date-time"},
     "google.protobuf.Any": {"type": "object", "properties": {"@type": {"type": "string"}}, "required": ["@type"]},
+    "google.protobuf.Struct": {"type": "object"},
+    "google.protobuf.Value": {},
 }
 LONG: Schema = {"type": ["string", "integer"], "pattern": "^-?[0-9]+$"}
 SCALARS: Mapping[int, Schema] = {
     Field.TYPE_STRING: {"type": "string"},
+    Field.TYPE_BYTES: {"type": "string", "contentEncoding": "base64"},
     Field.TYPE_BOOL: {"type": "boolean"},
+    Field.TYPE_DOUBLE: {"type": "number"},
     Field.TYPE_INT32: {"type": "integer"},
+    Field.TYPE_UINT32: {"type": "integer"},
     Field.TYPE_INT64: LONG,
     Field.TYPE_UINT64: LONG,
 }
@@ -39,21 +51,41 @@ MESSAGES, ENUMS, FIELDS = 4, 5, 2
 """The numbers of these fields in FileDescriptorProto and DescriptorProto; paths to comments consist of them."""
 
 
-def document() -> Document:
+def sockets_document() -> Document:
     """The document, for AsyncAPI 3.0: the template with the schemas of the messages that it names."""
     template: Document = yaml.safe_load(TEMPLATE.read_text(encoding="utf-8"))
     messages = template["components"]["messages"].values()
-    contract = FileDescriptorSet.FromString(commented_descriptor_set())
-    schemas = schemas_of(contract, *(message["name"] for message in messages))
+    schemas = schemas_of(*(message["name"] for message in messages))
     for message in messages:
         message["summary"] = schemas[message["name"]].get("description", "")
     template["components"]["schemas"] = schemas
     return template
 
 
-def schemas_of(contract: FileDescriptorSet, *names: str) -> dict[str, Schema]:
+def calls_document(app: FastAPI) -> Document:
+    """The OpenAPI document of the application's calls, with the schemas of the messages that they name."""
+    document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    names = {each.removeprefix(SCHEMAS) for each in _references(document["paths"])}
+    document.setdefault("components", {})["schemas"] = schemas_of(*sorted(names))
+    return document
+
+
+def content_of(message: type[Message]) -> dict[str, Any]:
+    """A body that is the message in JSON."""
+    return {"content": {"application/json": {"schema": {"$ref": SCHEMAS + message.DESCRIPTOR.full_name}}}}
+
+
+def answers(message: type[Message] | None, *failures: int, status: int = 200) -> Responses:
+    """The answers of a call: a message or nothing with the status, and an ErrorBody with each other one."""
+    fault = {"description": "Why the call failed.", **content_of(ErrorBody)}
+    responses: Responses = dict.fromkeys((*failures, 403, 422, 503), fault)
+    responses[status] = {"description": "Done."} if message is None else {"description": "Done.", **content_of(message)}
+    return responses
+
+
+def schemas_of(*names: str) -> dict[str, Schema]:
     """The schemas of the named messages and all they refer to, by full name. Raises KeyError for what has none."""
-    factories = {name: make for file in contract.file for name, make in _types(file)}
+    factories = _factories()
     schemas: dict[str, Schema] = {}
     pending = list(names)
     while pending:
@@ -62,6 +94,12 @@ def schemas_of(contract: FileDescriptorSet, *names: str) -> dict[str, Schema]:
             schemas[name] = factories[name]()
             pending += [reference.removeprefix(SCHEMAS) for reference in _references(schemas[name])]
     return schemas
+
+
+@cache
+def _factories() -> Mapping[str, Callable[[], Schema]]:
+    contract = FileDescriptorSet.FromString(commented_descriptor_set())
+    return {name: make for file in contract.file for name, make in _types(file)}
 
 
 def _types(file: FileDescriptorProto) -> Iterator[tuple[str, Callable[[], Schema]]]:

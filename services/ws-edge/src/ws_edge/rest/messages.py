@@ -1,0 +1,57 @@
+"""Bodies of calls: messages of the contract as proto3 JSON, with the contract's field names."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from fastapi import Request, Response
+from google.protobuf import json_format
+from google.protobuf.message import Message
+
+from statecast.push.v2.push_pb2 import ErrorBody, Problem
+from ws_edge.errors import EdgeError, MalformedFrameError
+
+JSON = "application/json"
+M = TypeVar("M", bound=Message)
+
+
+def json_text(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def document_of(message: Message) -> dict[str, Any]:
+    """The message with every field that has no presence."""
+    return json_format.MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
+
+
+def answer(message: Message, status: int = 200) -> Response:
+    """Answers with a message."""
+    return Response(json_text(document_of(message)), status_code=status, media_type=JSON)
+
+
+def problem(error: EdgeError) -> dict[str, Any]:
+    """A Problem in JSON."""
+    return {"code": error.code, "message": str(error)}
+
+
+def failure(status: int, code: str, message: str, headers: Any = None) -> Response:
+    """Answers with an ErrorBody."""
+    body = json_format.MessageToDict(ErrorBody(error=Problem(code=code, message=message)))
+    return Response(json_text(body), status_code=status, headers=headers, media_type=JSON)
+
+
+async def body_of(request: Request, message: M) -> M:
+    """Fills the message by the body of a request. Raises MalformedFrameError, also for an unknown field."""
+    name = type(message).DESCRIPTOR.name
+    try:
+        document = json.loads(await request.body())
+        if not isinstance(document, dict):
+            raise MalformedFrameError(f"the body is no object of JSON: send a {name}, as /openapi.json has it")
+        json_format.ParseDict(document, message)
+        message.SerializeToString()
+    except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
+        text = " ".join(str(error).split())[:300].encode(errors="backslashreplace").decode()
+        raise MalformedFrameError(f"the body is no {name}: {text}") from error
+    return message

@@ -1,0 +1,266 @@
+"""The calls that read once: rows, an order, the stores; who is signed in, and tickets."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request, Response
+
+from statecast.push.v1.order_updates_pb2 import OrderUpdatesReply
+from statecast.push.v2.calls_pb2 import Consumer as ConsumerReply
+from statecast.push.v2.calls_pb2 import ReadableStore, ReadableStores
+from statecast.push.v2.push_pb2 import Page, Ticket, Watch
+from ws_edge.auth.gateway import Caller, Gateway, Tickets
+from ws_edge.auth.page_tokens import PageTokens
+from ws_edge.channels.revocations import Revocations
+from ws_edge.codec.order_codec import STORE, order_reply
+from ws_edge.codec.requests import fields_of, watch_request
+from ws_edge.errors import MalformedFrameError, NoStateError, UnreadableRowError
+from ws_edge.model.authorization import Consumer, check_all_rows, check_key, may_see, seen_by
+from ws_edge.model.documents import document
+from ws_edge.model.states import KeyState, StoreKey
+from ws_edge.model.stores import Store, Stores, check_key_part, check_known, find
+from ws_edge.rest.caching import PublicCaching, conditional, key_etag, page_etag
+from ws_edge.rest.messages import answer, json_text, problem
+from ws_edge.rest.openapi import answers
+from ws_edge.rest.paths import KeyPart
+from ws_edge.upstream.queries import Page as ScannedPage
+from ws_edge.upstream.queries import Scan
+from ws_edge.upstream.query_client import QueryClient
+from ws_edge.watches.token import mask_of, token_of
+
+MAX_PAGE = 1000
+ROWS_AT_ONCE = 50
+"""Rows that are written before sockets have their turn: about 3 ms."""
+
+COPIED = {304: {"description": "The copy named by If-None-Match still holds."}}
+
+Identify = Callable[[Request], Awaitable[Consumer]]
+"""Returns the calling consumer; raises HandshakeError when there is none, or when its access was revoked."""
+
+Part = Annotated[str, Query(description="As in Watch.")]
+Limit = Annotated[int, Query(ge=0, le=MAX_PAGE, description="The most rows of a page; 0 takes the server's default.")]
+Group = Annotated[
+    str | None, Query(description="The group; absent reads all groups of a store that one may see all of.")
+]
+Fields = Annotated[list[str], Query(description="The fields of a row to be told; absent takes all.")]
+GroupFrom = Annotated[str, Query(description="Without `group`: the lowest group, inclusive; empty for the first.")]
+GroupTo = Annotated[str, Query(description="Without `group`: the group to stop before; empty for the last.")]
+PageToken = Annotated[str, Query(description="`next_page_token` of the page before.")]
+IfNoneMatch = Annotated[str | None, Header(description="The ETag of a copy; answered with 304 while it still holds.")]
+
+
+@dataclass(frozen=True, slots=True)
+class RowPage:
+    """The content of a Page."""
+
+    rows: Sequence[KeyState]
+    fields: Collection[str]
+    """The fields that are told; empty tells all."""
+    next_page_token: str
+    lag_ms: int
+    token: str = ""
+    names_group: bool = False
+
+
+@dataclass(frozen=True)
+class Reads:
+    """Answers from the query service, as far as the consumer may see it. Every method raises EdgeError."""
+
+    client: QueryClient
+    stores: Stores
+    gateway: Gateway
+    tickets: Tickets
+    revocations: Revocations
+    page_tokens: PageTokens
+    page_size: int
+    caching: PublicCaching
+
+    def router(self) -> APIRouter:
+        router = APIRouter()
+        for method, path, call, responses in (
+            ("GET", "/update/orders/{order_id}", self.get_order, COPIED | answers(OrderUpdatesReply, 404)),
+            ("GET", "/v1/consumer", self.get_consumer, answers(ConsumerReply)),
+            ("GET", "/v1/stores", self.list_stores, answers(ReadableStores)),
+            ("GET", "/v1/stores/{store}/rows", self.read_rows, COPIED | answers(Page, 400, 404)),
+            ("POST", "/v1/tickets", self.issue_ticket, answers(Ticket)),
+        ):
+            router.add_api_route(path, call, methods=[method], responses=responses)
+        return router
+
+    async def get_order(self, request: Request, order_id: KeyPart, if_none_match: IfNoneMatch = None) -> Response:
+        """Answers once with the state of an order, as its socket tells it; the ETag is its position."""
+        consumer = await self.consumer(request)
+        store, key = find(self.stores, STORE), StoreKey(STORE, order_id)
+        store.check(key)
+        check_key(consumer, store.rule, key)
+        state = await self.client.get(store, key)
+        if state.row is None or not may_see(consumer, state):
+            raise NoStateError(_absence(consumer, store, state))
+        state.check_readable()
+        state = seen_by(consumer, state)
+
+        async def body() -> str:
+            return json_text(order_reply(state))
+
+        control = self.caching.control(store, state.lag_ms)
+        return await conditional(body, key_etag(state), control, if_none_match, state.lag_ms)
+
+    async def read_rows(
+        self,
+        request: Request,
+        store: str,
+        group: Group = None,
+        sort_from: Part = "",
+        sort_to: Part = "",
+        limit: Limit = 0,
+        reverse: bool = False,
+        fields: Fields = [],  # noqa: B006  FastAPI copies it
+        group_from: GroupFrom = "",
+        group_to: GroupTo = "",
+        page_token: PageToken = "",
+        if_none_match: IfNoneMatch = None,
+    ) -> Response:
+        """Answers with a page of rows. A row that is absent, deleted or not the caller's to see is not there.
+
+        Without `group`, rows are in the order of group, sort value and key, and name their group. One that stays under
+        its key from the first page to the last is on one of them, and once.
+        """
+        consumer = await self.consumer(request)
+        definition = find(self.stores, store)
+        watch = Watch(
+            store=store,
+            group=group or "",
+            sort_from=sort_from,
+            sort_to=sort_to,
+            limit=limit or self.page_size,
+            reverse=reverse,
+            fields=fields,
+        )
+        if group is None:
+            answered = await self._all_groups(consumer, watch, group_from, group_to, page_token)
+        elif group_from or group_to:
+            raise MalformedFrameError("group_from and group_to are for pages of all groups: leave them or group out")
+        else:
+            answered = await self._one_group(consumer, watch, page_token)
+        etag = page_etag(answered.rows, not answered.next_page_token)
+        control = self.caching.control(definition, answered.lag_ms)
+        return await conditional(partial(page_body, answered), etag, control, if_none_match, answered.lag_ms)
+
+    async def _all_groups(
+        self, consumer: Consumer, watch: Watch, group_from: str, group_to: str, page_token: str
+    ) -> RowPage:
+        store = find(self.stores, watch.store)
+        check_all_rows(consumer, store.rule, store.name)
+        bounds = {"group_from": group_from, "group_to": group_to, "from": watch.sort_from, "to": watch.sort_to}
+        for name, part in bounds.items():
+            check_key_part(name, part)
+        if (watch.sort_from or watch.sort_to) and not store.members:
+            raise MalformedFrameError(f"{store.name} has one row per group: leave sort_from and sort_to out")
+        page = await self._scan(store, watch, page_token, group_from, group_to)
+        rows = [seen_by(consumer, row) for row in page.states]
+        next_token = self.page_tokens.seal(page.next_page_token)
+        return RowPage(rows, fields_of(store, watch.fields), next_token, page.lag_ms, names_group=True)
+
+    async def _one_group(self, consumer: Consumer, watch: Watch, page_token: str) -> RowPage:
+        asked = watch_request(watch, self.stores)
+        store, key = asked.store, asked.key
+        check_key(consumer, store.rule, key)
+        mask = mask_of(store, key, asked.fields, consumer)
+        if isinstance(key, StoreKey):
+            state = await self.client.get(store, key)
+            rows = [seen_by(consumer, state)] if state.row is not None and may_see(consumer, state) else []
+            return RowPage(rows, asked.fields, "", state.lag_ms, token_of(mask, state.position))
+        page = await self._scan(store, watch, page_token)
+        rows = [seen_by(consumer, row) for row in page.states if may_see(consumer, row)]
+        next_token = self.page_tokens.seal(page.next_page_token)
+        token = "" if page_token or next_token else token_of(mask, page.position)
+        return RowPage(rows, asked.fields, next_token, page.lag_ms, token)
+
+    async def _scan(self, store: Store, watch: Watch, page_token: str, *groups: str) -> ScannedPage:
+        token = self.page_tokens.open(page_token)
+        bounds = (watch.sort_from, watch.sort_to, watch.reverse, watch.limit)
+        return await self.client.scan(store, Scan(watch.group, *bounds, token, *groups))
+
+    async def get_consumer(self, request: Request) -> Response:
+        """Answers with who is signed in."""
+        consumer = await self.consumer(request)
+        return answer(ConsumerReply(id=consumer.id, name=consumer.name, staff=consumer.staff))
+
+    async def list_stores(self, request: Request) -> Response:
+        """Answers with the stores that the caller may read: staff all, others those that can have rows for them."""
+        consumer = await self.consumer(request)
+        check_known(self.stores)
+        readable = (store for store in self.stores.values() if store.rule.has_rows_for(consumer))
+        return answer(ReadableStores(stores=map(_readable_store, readable)))
+
+    async def issue_ticket(self, request: Request) -> Response:
+        """Answers with a ticket for the credential of this call: it renews an open socket, or opens a browser's."""
+        ticket = self.tickets.issue(await self.caller(request))
+        return answer(Ticket(ticket=ticket, expires_in_s=int(self.tickets.lifetime_s)))
+
+    async def caller(self, request: Request) -> Caller:
+        """Returns the caller. Raises HandshakeError when there is none, or when its access was revoked."""
+        caller = self.gateway.caller(request.scope)
+        await self.revocations.check(caller)
+        return caller
+
+    async def consumer(self, request: Request) -> Consumer:
+        """Returns the caller's consumer; raises as `caller`."""
+        return (await self.caller(request)).consumer
+
+
+async def page_body(page: RowPage) -> str:
+    """Returns a Page in JSON. Each row is written once, and others have their turns meanwhile."""
+    texts = list[str]()
+    for number, state in enumerate(page.rows, 1):
+        if number % ROWS_AT_ONCE == 0:
+            await asyncio.sleep(0)
+        texts.append(_row_text(state, page))
+    more = {"next_page_token": page.next_page_token, **_lag(page.lag_ms)}
+    if page.token:
+        more["token"] = page.token
+    return f'{{"rows":[{",".join(texts)}],{json_text(more)[1:]}'
+
+
+def _row_text(state: KeyState, page: RowPage) -> str:
+    """A Row in JSON; of one that cannot be read the error."""
+    key = state.key
+    parts = {"group": key.group if page.names_group else "", "key": key.member, "sort": key.sort}
+    named: dict[str, Any] = {name: part for name, part in parts.items() if part}
+    try:
+        state.check_readable()
+    except UnreadableRowError as error:
+        return json_text(named | {"error": problem(error)})
+    row = document(state)
+    if page.fields and isinstance(row, dict):
+        row = {name: value for name, value in row.items() if name in page.fields}
+    return json_text(named | {"row": row})
+
+
+def _lag(lag_ms: int) -> dict[str, Any]:
+    """The field `lag_s`, in whole seconds, where there is a lag to tell."""
+    return {"lag_s": -(-lag_ms // 1000)} if lag_ms else {}
+
+
+def _absence(consumer: Consumer, store: Store, state: KeyState) -> str:
+    """Says that a key has no row. Where rows have owners, one text must do for all that an owner alone may know."""
+    if not store.rule.shows_all(consumer):
+        return f"there is no row of yours at {state.key}"
+    return f"{state.key} {'was deleted' if state.deleted else 'is not known'}"
+
+
+def _readable_store(store: Store) -> ReadableStore:
+    rule = store.rule
+    readers = "owner" if rule.field is not None else "everyone" if rule.everyone else "staff"
+    return ReadableStore(
+        store=store.name,
+        message=store.kind,
+        description=store.description or "",
+        keeps="members" if store.members else "one",
+        readers=readers,
+        owner_field=rule.field or "",
+        group_is_owner=rule.field is not None and rule.group,
+    )

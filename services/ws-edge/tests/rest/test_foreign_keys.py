@@ -1,0 +1,108 @@
+"""Another customer's rows are shown on no way in, whether they exist or not, with or without a token."""
+
+import json
+from typing import Any
+
+import pytest
+from httpx import AsyncClient
+
+from statecast.orders.v1.order_pb2 import Order
+from statecast.push.v2.push_pb2 import ClientFrame, ServerFrame, Watch
+from testkit.ws_edge.edge import RunningEdge
+from ws_edge.codec.frames import BINARY_SUBPROTOCOL
+from ws_edge.model.states import StoreKey
+
+ORDER = StoreKey("orders-by-key", "12345")
+MEMBER = StoreKey("orders-by-customer", "customer-0002", "2024-08-28T12:34:56.123456Z", ORDER.group)
+OTHERS_GROUP = {"store": MEMBER.store, "group": MEMBER.group}
+OTHERS_ROW = {"store": ORDER.store, "group": ORDER.group}
+
+
+@pytest.fixture
+def edge(keeping_edge: RunningEdge) -> RunningEdge:
+    """An edge with all ways in (sockets, calls and channels), and with an order of customer-0002."""
+    for key in (ORDER, MEMBER):
+        keeping_edge.query.put(key, Order(order_id=ORDER.group, customer_id="customer-0002"))
+    return keeping_edge
+
+
+async def token_of(edge: RunningEdge, watch: dict[str, Any]) -> str:
+    """The token of the row's owner."""
+    headers = edge.headers("customer-0002")
+    async with AsyncClient(base_url=f"http://{edge.address}", headers=headers) as owner:
+        page = (await owner.get(f"/v1/stores/{watch['store']}/rows", params={"group": watch["group"]})).json()
+    assert page["rows"]
+    return str(page["token"])
+
+
+async def answer_to(socket: Any, watch: dict[str, Any]) -> dict[str, Any]:
+    """Watches; returns the parts of all frames of the watch until it is complete or has ended."""
+    await socket.send(json.dumps({"watch": [{"id": 1, **watch}]}))
+    parts = dict[str, Any]()
+    while not parts.keys() & {"current", "ended"}:
+        frame: dict[str, Any] = json.loads(await socket.recv())
+        parts |= frame if "id" in frame else {}
+    return parts
+
+
+@pytest.mark.parametrize("with_token", [False, True])
+async def test_a_watch_shows_none_and_ends_where_no_row_is_needed_to_know_it(
+    edge: RunningEdge, with_token: bool
+) -> None:
+    frames = []
+    for watch in (OTHERS_GROUP, OTHERS_ROW):
+        more = {"token": await token_of(edge, watch)} if with_token else {}
+        async with edge.socket("/v1/stream") as socket:
+            frames.append(await answer_to(socket, watch | more))
+
+    assert frames[0]["ended"]["code"] == "forbidden"
+    assert all("rows" not in frame for frame in frames)
+
+
+async def test_a_binary_watch_of_others_groups_ends(edge: RunningEdge) -> None:
+    request = ClientFrame(watch=[Watch(id=1, store=MEMBER.store, group=MEMBER.group)])
+    async with edge.socket("/v1/stream", subprotocols=[BINARY_SUBPROTOCOL]) as socket:
+        await socket.recv()
+        await socket.send(request.SerializeToString())
+        frame = ServerFrame.FromString(await socket.recv(decode=False))
+
+    assert (frame.id, frame.ended.code) == (1, "forbidden")
+
+
+async def test_a_browsers_socket_with_a_ticket_shows_none(edge: RunningEdge, alice: AsyncClient) -> None:
+    ticket = (await alice.post("/v1/tickets")).json()["ticket"]
+    async with edge.stranger_socket("/v1/tickets/stream", [f"statecast.ticket.{ticket}"]) as socket:
+        frame = await answer_to(socket, OTHERS_GROUP)
+
+    assert frame["ended"]["code"] == "forbidden"
+
+
+async def test_others_groups_are_put_into_no_channel(edge: RunningEdge, alice: AsyncClient) -> None:
+    channel = (await alice.post("/v1/channels")).json()["channel"]
+    answer = await alice.put(f"/v1/channels/{channel}/watches/a", json={"watch": OTHERS_GROUP})
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
+
+
+@pytest.mark.parametrize("headers", [{}, {"If-None-Match": '"7-1"'}, {"If-None-Match": "*"}])
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"/v1/stores/{MEMBER.store}/rows?group={MEMBER.group}",
+        f"/v1/stores/orders-by-item/rows?group={ORDER.group}",
+        "/v1/shards",
+    ],
+)
+async def test_calls_are_refused(edge: RunningEdge, alice: AsyncClient, path: str, headers: dict[str, str]) -> None:
+    answer = await alice.get(path, headers=headers)
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
+    assert "ETag" not in answer.headers
+
+
+async def test_a_refusal_leaves_no_watch_behind(edge: RunningEdge) -> None:
+    async with edge.socket("/v1/stream") as socket:
+        before = edge.parts.hub.unique_keys
+        await answer_to(socket, OTHERS_GROUP)
+
+        assert edge.parts.hub.unique_keys == before
