@@ -153,8 +153,9 @@ def _encoded(row: Message, fields: tuple[str, ...]) -> bytes:
         return row.SerializeToString(deterministic=True)
     part = type(row)()
     part.CopyFrom(row)
-    for name in row.DESCRIPTOR.fields_by_name.keys() - set(fields):
-        part.ClearField(name)
+    for field in row.DESCRIPTOR.fields:
+        if field.name not in fields:
+            part.ClearField(field.name)
     part.DiscardUnknownFields()
     return part.SerializeToString(deterministic=True)
 
