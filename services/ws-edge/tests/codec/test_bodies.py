@@ -118,6 +118,7 @@ def test_a_row_is_encoded_once_for_all_who_are_sent_the_same() -> None:
 def test_the_field_that_holds_a_text_is_found() -> None:
     assert field_holding(state(), "k1") == "market_id"
     assert field_holding(state(), "") == ""
+    assert field_holding(json_state({"a": 1, "b": "k"}), "k") == "b"
     assert field_holding(json_state([1]), "1") == ""
 
 

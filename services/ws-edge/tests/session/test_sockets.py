@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from base64 import b64decode
 from typing import Any
 
 import pytest
@@ -9,10 +10,8 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
-from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
-from statecast.push.v1.subscription_pb2 import Start
 from testkit.ws_edge.edge import RunningEdge, until
-from ws_edge.codec.frames import BINARY_SUBPROTOCOL
+from testkit.ws_edge.stream import BINARY, stream_client
 from ws_edge.model.states import StoreKey
 
 KEY = StoreKey("orders-by-key", "12345")
@@ -137,29 +136,22 @@ async def test_a_cancelled_order_sends_nothing_more(edge: RunningEdge) -> None:
 async def test_the_stream_serves_any_store_in_binary(edge: RunningEdge) -> None:
     member = StoreKey("orders-by-customer", "customer-0001", "2024-08-28T12:34:56.123456Z", KEY.group)
     edge.query.put(member, order())
-    frame = ClientFrame(id="a")
-    frame.subscribe.store = member.store
-    frame.subscribe.key.group, frame.subscribe.key.sort, frame.subscribe.key.member = member[1:]
-    async with edge.socket("/v1/stream", subprotocols=[BINARY_SUBPROTOCOL]) as socket:
-        await socket.send(frame.SerializeToString())
-        answers = [ServerFrame.FromString(await socket.recv(decode=False)) for _ in range(2)]
+    async with stream_client(edge, subprotocols=[BINARY]) as client:
+        await client.say(watch=[{"id": 1, "store": member.store, "group": member.group}])
+        await client.until_current(1)
 
-    assert (answers[0].id, answers[0].subscribed.start) == ("a", Start.START_SNAPSHOT)
-    assert answers[1].changed.key.member == KEY.group
+    [encoded] = client.rows[1, ""].values()
+    assert Order.FromString(b64decode(encoded)) == order()
 
 
 async def test_groups_of_others_and_stores_for_staff_are_forbidden_on_the_stream(edge: RunningEdge) -> None:
-    key = {"group": "customer-0002", "sort": "1", "member": "o"}
-    async with edge.socket("/v1/stream") as socket:
-        for store in ("orders-by-customer", "orders-by-item", "orders"):
-            await socket.send(json.dumps({"id": store, "subscribe": {"store": store, "key": key}}))
-        errors = [await receive(socket) for _ in range(3)]
+    stores = ("orders-by-customer", "orders-by-item", "orders")
+    async with stream_client(edge) as client:
+        await client.say(watch=[{"id": n, "store": each, "group": "customer-0002"} for n, each in enumerate(stores, 1)])
+        for _ in stores:
+            await client.next()
 
-    assert [(error["id"], error["error"]["code"]) for error in errors] == [
-        ("orders-by-customer", "forbidden"),
-        ("orders-by-item", "forbidden"),
-        ("orders", "unknown_store"),
-    ]
+    assert [client.ended[n]["code"] for n in (1, 2, 3)] == ["forbidden", "forbidden", "unknown_store"]
     assert edge.query.calls["BatchGetStates"] == 0
 
 
@@ -245,13 +237,12 @@ async def test_a_drain_announces_the_close_of_each_socket_closes_it_then_and_ref
 
 async def test_a_stream_goes_on_during_a_drain_until_it_is_closed(edge: RunningEdge) -> None:
     edge.query.put(KEY, Order(order_id=KEY.group, customer_id="customer-0001"))
-    async with edge.socket("/v1/stream") as socket:
-        await until(lambda: len(edge.parts.sockets) == 1)
+    async with stream_client(edge) as client:
         drain = asyncio.create_task(edge.parts.sockets.drain(3600, 0))
-        hint = await receive(socket)
-        await socket.send(json.dumps({"subscribe": {"store": KEY.store, "key": {"group": KEY.group}}}))
-        frames = [await receive(socket), await receive(socket)]
+        hint = await client.next()
+        await client.say(watch=[{"id": 1, "store": KEY.store, "group": KEY.group}])
+        await client.until_current(1)
         drain.cancel()
 
     assert hint == {"reconnect": {"delay_ms": 3_600_000}}
-    assert [next(iter(frame)) for frame in frames] == ["subscribed", "changed"]
+    assert client.rows[1, ""][""]["order_id"] == KEY.group

@@ -2,104 +2,19 @@
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from websockets.asyncio.client import ClientConnection
 
 from statecast.odds.v1.market_pb2 import Market
 from testkit.ws_edge.edge import RunningEdge
 from testkit.ws_edge.odds import STORES, market_key, odds_edge, put_market, put_match
+from testkit.ws_edge.stream import stream_client
 from ws_edge.model.states import StoreKey
 
 MARKETS = {"store": "odds-by-match", "group": "m1", "interval_ms": 0}
 STEPS = [{"store": "odds-by-match", "group_field": "match_id"}]
 BOARD = {"store": "matches-by-sport", "group": "football", "steps": STEPS, "interval_ms": 0}
-
-
-class Client:
-    """A client that keeps the rules of the page: rows by watch and path, and a token for each."""
-
-    def __init__(self, socket: ClientConnection) -> None:
-        self.socket = socket
-        self.rows: dict[tuple[int, str], dict[str, Any]] = {}
-        self.tokens: dict[tuple[int, str], str] = {}
-        self.current: set[int] = set()
-        self.ended: dict[int, dict[str, Any]] = {}
-        self.frames: list[dict[str, Any]] = []
-        self._waiting: dict[tuple[int, str], list[dict[str, Any]]] = {}
-        self._anew: set[tuple[int, str]] = set()
-        self._key_field: dict[tuple[int, str], str] = {}
-
-    async def say(self, **frame: Any) -> None:
-        await self.socket.send(json.dumps(frame))
-
-    async def next(self) -> dict[str, Any]:
-        frame: dict[str, Any] = json.loads(await self.socket.recv())
-        self.frames.append(frame)
-        if "id" in frame:
-            self._take((frame["id"], "/".join(frame.get("path", []))), frame)
-        return frame
-
-    async def until_current(self, watch_id: int) -> None:
-        while watch_id not in self.current:
-            await self.next()
-
-    def _take(self, place: tuple[int, str], frame: dict[str, Any]) -> None:
-        waiting = self._waiting.setdefault(place, [])
-        if "watching" in frame:
-            self._key_field[place] = frame["watching"].get("key_field", "")
-            waiting.clear()
-            if not frame["watching"].get("resumed"):
-                self._anew.add(place)
-        for row in frame.get("rows", ()):
-            waiting.append(row)
-            if row.get("left"):
-                self._end_below(place, row.get("key", ""))
-        if "token" in frame:
-            self._apply(place)
-            self.tokens[place] = frame["token"]
-        if frame.get("current"):
-            self.current.add(frame["id"])
-        if "ended" in frame:
-            if place[1]:
-                self._drop(place)
-            else:
-                self.ended[frame["id"]] = frame["ended"]
-
-    def _apply(self, place: tuple[int, str]) -> None:
-        if place in self._anew:
-            self._anew.discard(place)
-            self.rows[place] = {}
-        held = self.rows.setdefault(place, {})
-        for row in self._waiting[place]:
-            key = row.get("key", "")
-            if "row" in row:
-                held[key or row["row"].get(self._key_field[place], "")] = row["row"]
-            elif "delta" in row:
-                merged = held[key] | row["delta"]
-                held[key] = {name: value for name, value in merged.items() if value is not None}
-            else:
-                held.pop(key, None)
-        self._waiting[place].clear()
-
-    def _end_below(self, place: tuple[int, str], key: str) -> None:
-        self._drop((place[0], f"{place[1]}/{key}".strip("/")))
-
-    def _drop(self, place: tuple[int, str]) -> None:
-        for other in [each for each in self.rows if each == place or f"{each[1]}/".startswith(f"{place[1]}/")]:
-            if other[0] == place[0]:
-                del self.rows[other]
-                self.tokens.pop(other, None)
-
-
-@asynccontextmanager
-async def client_of(edge: RunningEdge) -> AsyncIterator[Client]:
-    async with edge.socket("/v1/stream") as socket:
-        client = Client(socket)
-        assert "hello" in await client.next()
-        yield client
 
 
 @pytest.fixture
@@ -111,7 +26,7 @@ async def edge() -> AsyncIterator[RunningEdge]:
 
 
 async def test_the_first_frame_says_the_limits(edge: RunningEdge) -> None:
-    async with client_of(edge) as client:
+    async with stream_client(edge) as client:
         hello = client.frames[0]["hello"]
 
     assert hello["protocol"] == 2
@@ -122,7 +37,7 @@ async def test_the_first_frame_says_the_limits(edge: RunningEdge) -> None:
 
 
 async def test_a_small_watch_begins_in_one_frame(edge: RunningEdge) -> None:
-    async with client_of(edge) as client:
+    async with stream_client(edge) as client:
         await client.say(watch=[{"id": 1, **MARKETS}])
         frame = await client.next()
 
@@ -141,7 +56,7 @@ async def test_a_small_watch_begins_in_one_frame(edge: RunningEdge) -> None:
 
 async def test_a_key_is_a_range_of_one(edge: RunningEdge) -> None:
     key = StoreKey("market-by-key", "k1")
-    async with client_of(edge) as client:
+    async with stream_client(edge) as client:
         await client.say(watch=[{"id": 1, "store": "market-by-key", "group": "k1", "interval_ms": 0}])
         await client.until_current(1)
         assert client.rows[1, ""] == {}
@@ -156,7 +71,7 @@ async def test_a_key_is_a_range_of_one(edge: RunningEdge) -> None:
 
 
 async def test_a_change_is_its_row_and_a_token(edge: RunningEdge) -> None:
-    async with client_of(edge) as client:
+    async with stream_client(edge) as client:
         await client.say(watch=[{"id": 1, **MARKETS}])
         await client.until_current(1)
         put_market(edge, "m1", "k2", "other")
@@ -168,7 +83,7 @@ async def test_a_change_is_its_row_and_a_token(edge: RunningEdge) -> None:
 
 
 async def test_a_delta_has_the_changed_fields_alone(edge: RunningEdge) -> None:
-    async with client_of(edge) as client:
+    async with stream_client(edge) as client:
         await client.say(watch=[{"id": 1, **MARKETS, "delta": True}])
         await client.until_current(1)
         put_market(edge, "m1", "k2", "other")
@@ -179,7 +94,7 @@ async def test_a_delta_has_the_changed_fields_alone(edge: RunningEdge) -> None:
 
 
 async def test_rows_have_the_fields_that_were_asked_for(edge: RunningEdge) -> None:
-    async with client_of(edge) as client:
+    async with stream_client(edge) as client:
         await client.say(watch=[{"id": 1, **MARKETS, "fields": ["name"]}])
         frame = await client.next()
 
@@ -188,7 +103,7 @@ async def test_rows_have_the_fields_that_were_asked_for(edge: RunningEdge) -> No
 
 
 async def test_a_change_of_no_field_that_was_asked_for_makes_no_frame(edge: RunningEdge) -> None:
-    async with client_of(edge) as client:
+    async with stream_client(edge) as client:
         await client.say(watch=[{"id": 1, **MARKETS, "fields": ["suspended"]}])
         await client.until_current(1)
         put_market(edge, "m1", "k1", "unseen")
@@ -199,12 +114,12 @@ async def test_a_change_of_no_field_that_was_asked_for_makes_no_frame(edge: Runn
 
 
 async def test_a_token_resumes_after_all_that_was_sent(edge: RunningEdge) -> None:
-    async with client_of(edge) as client:
+    async with stream_client(edge) as client:
         await client.say(watch=[{"id": 1, **MARKETS}])
         await client.until_current(1)
         token = client.tokens[1, ""]
     put_market(edge, "m1", "k2", "meanwhile")
-    async with client_of(edge) as client:
+    async with stream_client(edge) as client:
         await client.say(watch=[{"id": 1, **MARKETS, "token": token}])
         frame = await client.next()
 
@@ -215,7 +130,7 @@ async def test_a_token_resumes_after_all_that_was_sent(edge: RunningEdge) -> Non
 
 @pytest.mark.parametrize("other", [{"group": "m2"}, {"limit": 5}, {"fields": ["name"]}, {"reverse": True}])
 async def test_a_token_of_another_question_begins_anew(edge: RunningEdge, other: dict[str, Any]) -> None:
-    async with client_of(edge) as client:
+    async with stream_client(edge) as client:
         await client.say(watch=[{"id": 1, **MARKETS}])
         await client.until_current(1)
         await client.say(watch=[{"id": 2, **MARKETS, **other, "token": client.tokens[1, ""]}])
@@ -226,7 +141,7 @@ async def test_a_token_of_another_question_begins_anew(edge: RunningEdge, other:
 
 
 async def test_a_watch_is_changed_by_its_end_and_another(edge: RunningEdge) -> None:
-    async with client_of(edge) as client:
+    async with stream_client(edge) as client:
         await client.say(watch=[{"id": 1, **MARKETS}])
         await client.until_current(1)
         await client.say(unwatch=[1], watch=[{"id": 2, **MARKETS, "limit": 1, "token": client.tokens[1, ""]}])
@@ -239,7 +154,7 @@ async def test_a_watch_is_changed_by_its_end_and_another(edge: RunningEdge) -> N
 
 
 async def test_an_end_that_has_come_already_is_not_told_again(edge: RunningEdge) -> None:
-    async with client_of(edge) as client:
+    async with stream_client(edge) as client:
         await client.say(watch=[{"id": 1, "store": "?"}], unwatch=[])
         await client.next()
         await client.say(unwatch=[1], ping={})
@@ -250,7 +165,7 @@ async def test_an_end_that_has_come_already_is_not_told_again(edge: RunningEdge)
 
 
 async def test_an_id_is_not_used_again(edge: RunningEdge) -> None:
-    async with client_of(edge) as client:
+    async with stream_client(edge) as client:
         await client.say(watch=[{"id": 3, **MARKETS}, {"id": 3, **MARKETS}])
         frames = [await client.next(), await client.next()]
 
@@ -260,7 +175,7 @@ async def test_an_id_is_not_used_again(edge: RunningEdge) -> None:
 
 
 async def test_a_misspelt_field_is_named_once(edge: RunningEdge) -> None:
-    async with client_of(edge) as client:
+    async with stream_client(edge) as client:
         await client.say(watch=[{"id": 1, **MARKETS, "limmit": 1}, {"id": 2, **MARKETS, "limmit": 1}])
         await client.say(ping={})
         while "ping" not in client.frames[-1]:
@@ -282,7 +197,7 @@ async def test_a_misspelt_field_is_named_once(edge: RunningEdge) -> None:
     ],
 )
 async def test_a_watch_that_cannot_be_ends_with_the_reason(edge: RunningEdge, watch: dict[str, Any], code: str) -> None:
-    async with client_of(edge) as client:
+    async with stream_client(edge) as client:
         await client.say(watch=[{"id": 1, **watch}, {"id": 2, **MARKETS}])
         await client.until_current(2)
 
@@ -291,7 +206,7 @@ async def test_a_watch_that_cannot_be_ends_with_the_reason(edge: RunningEdge, wa
 
 
 async def test_json_in_a_binary_frame_is_read(edge: RunningEdge) -> None:
-    async with client_of(edge) as client:
+    async with stream_client(edge) as client:
         await client.socket.send(json.dumps({"watch": [{"id": 1, **MARKETS}]}).encode())
         await client.socket.send(b"")
         await client.until_current(1)
@@ -302,7 +217,7 @@ async def test_json_in_a_binary_frame_is_read(edge: RunningEdge) -> None:
 async def test_steps_bring_places_below_their_rows(edge: RunningEdge) -> None:
     put_match(edge, "m1")
     put_match(edge, "m2")
-    async with client_of(edge) as client:
+    async with stream_client(edge) as client:
         await client.say(watch=[{"id": 1, **BOARD}])
         await client.until_current(1)
         assert client.rows[1, ""].keys() == {"m1", "m2"}
@@ -314,7 +229,7 @@ async def test_steps_bring_places_below_their_rows(edge: RunningEdge) -> None:
         tokens = dict(client.tokens)
     put_market(edge, "m2", "k4")
     below = [{"path": [path], "token": token} for (_, path), token in tokens.items() if path]
-    async with client_of(edge) as client:
+    async with stream_client(edge) as client:
         await client.say(watch=[{"id": 1, **BOARD, "token": tokens[1, ""], "below": below}])
         await client.until_current(1)
 
@@ -326,7 +241,7 @@ async def test_steps_bring_places_below_their_rows(edge: RunningEdge) -> None:
 
 async def test_a_row_that_leaves_ends_its_places(edge: RunningEdge) -> None:
     put_match(edge, "m1")
-    async with client_of(edge) as client:
+    async with stream_client(edge) as client:
         await client.say(watch=[{"id": 1, **BOARD}])
         await client.until_current(1)
         edge.query.delete(StoreKey("matches-by-sport", "football", "m1", "m1"))
@@ -341,7 +256,7 @@ async def test_a_row_that_leaves_ends_its_places(edge: RunningEdge) -> None:
 
 
 async def test_a_store_that_changes_ends_its_watches(edge: RunningEdge) -> None:
-    async with client_of(edge) as client:
+    async with stream_client(edge) as client:
         await client.say(watch=[{"id": 1, **MARKETS}, {"id": 2, "store": "market-by-key", "group": "k"}])
         await client.until_current(1)
         await client.until_current(2)

@@ -1,32 +1,14 @@
-"""Of a client that sends more than it may the edge reads more slowly; a wrong frame is refused by its id."""
+"""Of a client that sends more than it may the edge reads more slowly."""
 
 import asyncio
 import json
 from typing import Any
 
 import pytest
-from websockets.asyncio.client import ClientConnection
 
 from testkit.waiting import scaled
 from testkit.ws_edge.edge import RunningEdge, until
-
-
-async def refusal(socket: ClientConnection) -> dict[str, Any]:
-    """Returns the next frame that is an error."""
-    while True:
-        frame: dict[str, Any] = json.loads(await socket.recv())
-        if "error" in frame:
-            return frame
-
-
-@pytest.mark.parametrize("wrong", [{"subscribe": {"store": 5}}, {"subscribe": {"nothing": 1}}, {"none": {}}])
-async def test_a_wrong_frame_is_refused_by_its_id(edge: RunningEdge, wrong: dict[str, Any]) -> None:
-    async with edge.socket("/v1/stream") as socket:
-        await socket.send(json.dumps({"id": "7"} | wrong))
-        frame = await refusal(socket)
-
-    assert (frame["id"], frame["error"]["code"]) == ("7", "malformed_frame")
-
+from testkit.ws_edge.stream import stream_client
 
 SLOWLY: dict[str, Any] = {"consumer_frames_per_s": 4, "frames_burst_s": 1}
 """A subscription costs a little more than two frames."""
@@ -99,13 +81,25 @@ async def test_a_pong_that_the_edge_does_not_read_yet_is_waited_for() -> None:
     assert socket.close_code == 1000
 
 
+async def test_each_watch_of_a_frame_costs() -> None:
+    watches = [{"id": number, "store": "orders-by-key", "group": "1"} for number in range(1, 31)]
+    async with RunningEdge(consumer_frames_per_s=10, frames_burst_s=1) as edge, stream_client(edge) as client:
+        await client.say(watch=watches)
+        for number in range(1, 31):
+            await client.until_current(number)
+
+        assert throttled_s(edge) > 1.9
+
+
 @pytest.mark.parametrize("path", ["/update/orders", "/v1/stream"])
 async def test_the_empty_binary_message_by_which_a_phone_pings_is_ignored(edge: RunningEdge, path: str) -> None:
     async with edge.socket(path) as socket:
         await socket.send(b"")
-        await socket.send("{}")
-        frames = [json.loads(await socket.recv())]
+        await socket.send("[]")
+        frames = []
+        while not frames or "error" not in frames[-1]:
+            frames.append(json.loads(await socket.recv()))
         await socket.close()
         frames += [json.loads(frame) async for frame in socket]
 
-    assert [frame["error"]["code"] for frame in frames] == ["malformed_frame"]
+    assert [frame["error"]["code"] for frame in frames if "hello" not in frame] == ["malformed_frame"]

@@ -7,6 +7,7 @@ from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Value
 
 from statecast.json_documents import document_of
+from statecast.row_fields import text_fields
 from ws_edge.model.states import KeyState
 
 
@@ -32,11 +33,14 @@ def changed_names(before: Message, after: Message) -> frozenset[str] | None:
 
 
 def field_holding(state: KeyState, text: str) -> str:
-    """Returns the name of the first field of the row that holds the text; empty when none does."""
-    row = document(state)
-    if not text or not isinstance(row, dict):
+    """Returns the name of the first text field of the row that holds the text; empty when none does."""
+    row = state.row
+    if not text:
         return ""
-    return next((name for name, value in row.items() if value == text and isinstance(value, str)), "")
+    if isinstance(row, Value):
+        fields = row.struct_value.fields
+        return next((name for name in sorted(fields) if fields[name].string_value == text), "")
+    return next((name for name in sorted(text_fields(type(row))) if getattr(row, name) == text), "")
 
 
 def _document(row: Message) -> Any:
