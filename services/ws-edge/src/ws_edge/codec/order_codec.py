@@ -10,7 +10,7 @@ from google.protobuf import json_format
 from typing_extensions import override
 
 from statecast.orders.v1.order_pb2 import OrderStatus
-from statecast.push.v1.order_updates_pb2 import OrderUpdatesRequest
+from statecast.push.v2.order_updates_pb2 import OrderUpdatesRequest
 from statecast.push.v2.push_pb2 import ServerFrame
 from ws_edge.codec.bodies import RowNews, View, rfc3339
 from ws_edge.codec.frames import Codec, Frame, PlaceFrame
@@ -50,26 +50,28 @@ class OrderCodec(Codec):
             raise MalformedFrameError("data.order_id and order_id name two different orders: send one of them")
         if request.type == CANCEL_TYPE:
             return ClientRequest(unwatch=self._forget(order_id))
-        return self.watch(order_id, request.interval_ms if request.HasField("interval_ms") else None, stores)
+        interval_ms = request.interval_ms if request.HasField("interval_ms") else None
+        return self.watch(order_id, interval_ms, request.token, stores)
 
-    def watch(self, order_id: str, interval_ms: int | None, stores: Stores) -> ClientRequest:
+    def watch(self, order_id: str, interval_ms: int | None, token: str, stores: Stores) -> ClientRequest:
         """Returns the request for an order, in place of an earlier one. Raises RequestError."""
         check_key_part("order_id", order_id)
         unwatch, number = self._forget(order_id), self._next
         self._next += 1
         self._ids[order_id], self._orders[number] = number, order_id
-        watch = WatchRequest(
-            number, find(stores, STORE), StoreKey(STORE, order_id), times=True, interval_ms=interval_ms
-        )
+        store, key = find(stores, STORE), StoreKey(STORE, order_id)
+        watch = WatchRequest(number, store, key, times=True, interval_ms=interval_ms, token=token)
         return ClientRequest(unwatch, [watch])
 
     def path_request(self, order_id: str, query_string: bytes, stores: Stores) -> ClientRequest:
         """Returns the request that an address makes. Raises RequestError."""
         query = parse_qs(query_string.decode("latin-1"), keep_blank_values=True)
-        values = query.get("interval_ms")
+        values, tokens = query.get("interval_ms"), query.get("token", [""])
         if values is not None and (len(values) > 1 or WHOLE_NUMBER.fullmatch(values[0]) is None):
             raise MalformedFrameError("the query parameter interval_ms is not one whole number")
-        return self.watch(order_id, None if values is None else int(values[0]), stores)
+        if len(tokens) > 1:
+            raise MalformedFrameError("the query parameter token stands there twice: send the last token that came")
+        return self.watch(order_id, None if values is None else int(values[0]), tokens[0], stores)
 
     @override
     def body(self, news: RowNews, view: View) -> bytes | None:
@@ -87,9 +89,11 @@ class OrderCodec(Codec):
                 problem = _problem(frame.ended.code, frame.ended.message, order_id)
                 return [_frame({"type": "error", "error": problem})]
             return [_frame({"type": "order_updates_cancelled", "data": _data(order_id, "")})]
+        token = {"token": frame.token} if frame.token else {}
         if frame.watching is not None and not frame.watching.resumed and not frame.rows:
-            return [_frame({"type": "order_status_update", "data": _data(order_id, "Unknown")})]
-        return [{"type": "websocket.send", "text": row} for row in frame.rows]
+            return [_frame({"type": "order_status_update", "data": _data(order_id, "Unknown"), **token})]
+        end = b"}" if not token else b',"token":"%b"}' % frame.token.encode()
+        return [{"type": "websocket.send", "text": row[:-1] + end} for row in frame.rows]
 
     @override
     def socket_frame(self, frame: ServerFrame) -> Frame | None:
@@ -107,17 +111,13 @@ class OrderCodec(Codec):
 
 
 def order_reply(state: KeyState, skipped: int = 0) -> dict[str, Any]:
-    """Returns an OrderUpdatesReply of type order_status_update as proto3 JSON."""
+    """Returns an OrderUpdatesReply of type order_status_update as proto3 JSON, without its token."""
     order = state.row
     data = _data(state.key.group, "Deleted")
     if order is not None:
         status = STATUS_WORDS.get(order.status, "Unspecified")
         data = _data(order.order_id, status, order.estimated_delivery, order.tracking_number)
-    reply: dict[str, Any] = {
-        "type": "order_status_update",
-        "data": data,
-        "position": {"epoch": str(state.position.epoch), "offset": str(state.position.offset)},
-    }
+    reply: dict[str, Any] = {"type": "order_status_update", "data": data}
     if state.commit_ns is not None:
         reply["commit_time"] = rfc3339(state.commit_ns)
     if skipped:

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
-from statecast.push.v1.order_updates_pb2 import OrderUpdatesReply
 from statecast.push.v2.calls_pb2 import Consumer as ConsumerReply
 from statecast.push.v2.calls_pb2 import ReadableStore, ReadableStores
+from statecast.push.v2.order_updates_pb2 import OrderUpdatesReply
 from statecast.push.v2.push_pb2 import Page, Ticket, Watch
 from ws_edge.auth.gateway import Caller, Gateway, Tickets
 from ws_edge.auth.page_tokens import PageTokens
@@ -101,9 +101,10 @@ class Reads:
             raise NoStateError(_absence(consumer, store, state))
         state.check_readable()
         state = seen_by(consumer, state)
+        token = token_of(mask_of(store, key, (), consumer), state.position)
 
         async def body() -> str:
-            return json_text(order_reply(state))
+            return json_text(order_reply(state) | {"token": token})
 
         control = self.caching.control(store, state.lag_ms)
         return await conditional(body, key_etag(state), control, if_none_match, state.lag_ms)
