@@ -81,7 +81,7 @@ def stalled(rig: EdgeRig) -> dict[str, float]:
     with rig.edge() as edge:
         edge.clients.ask("open", readers)
         edge.clients.ask("open", rig.sockets - readers, True)
-        edge.clients.ask("subscribe", rig.store, wide, 100, readers, WIDE_KEYS)
+        edge.clients.ask("watch", rig.store, wide, 100, readers, WIDE_KEYS)
         edge.clients.ask("stop_reading", readers)
         before = edge.rss_bytes
         for _ in range(WIDE_ROUNDS):
@@ -90,7 +90,7 @@ def stalled(rig: EdgeRig) -> dict[str, float]:
         wait_until(lambda: edge.metric("ws_edge_skipped_total") > 0, "versions are skipped")
         after = edge.rss_bytes
         skipped = edge.metric("ws_edge_skipped_total")
-        edge.clients.ask("subscribe", rig.store, rig.keys, 0, 0, 1, readers)
+        edge.clients.ask("watch", rig.store, rig.keys, 0, 0, 1, readers)
         figures = _ages(rig, edge, ".stalled")
         still = edge.metric("ws_edge_sockets")
     return figures | {
@@ -166,7 +166,7 @@ def revocation(rig: EdgeRig) -> dict[str, float]:
         edges = [stack.enter_context(rig.edge(kafka_bootstrap=rig.cluster.bootstrap)) for _ in range(REVOKING_EDGES)]
         for edge in edges:
             edge.clients.ask("open", count, False, consumer)
-            edge.clients.ask("subscribe", rig.store, rig.keys[:REVOKED_KEYS], 0, 0, 1)
+            edge.clients.ask("watch", rig.store, rig.keys[:REVOKED_KEYS], 0, 0, 1)
         with rig.writer.writing(rig.keys[:REVOKED_KEYS], REVOKED_RATE):
             time.sleep(WARM_UP_S)
             for edge in edges:

@@ -29,7 +29,7 @@ BATCHES = "BatchGetStates"  # what the edge alone asks for: the other caller loo
 
 
 def resumes(rig: EdgeRig) -> dict[str, float]:
-    """Kills an edge whose sockets all hold a position, starts it again, and waits until all have resumed."""
+    """Kills an edge whose sockets all hold a token, starts it again, and waits until all have resumed."""
     keys = [order_key(number) for number in range(TIMES * rig.sockets)]
     rig.writer.write(keys)
     with rig.edge(**PACED) as edge, crowd(edge.address, SECRET, Resumers) as clients:
@@ -45,7 +45,7 @@ def resumes(rig: EdgeRig) -> dict[str, float]:
         **restart,
         **percentiles("lookup_ms", before_ms, ".before_resumes"),
         **percentiles("lookup_ms", during_ms, ".resumes"),
-        "resumes_recovered_percent": round(100 * count.recovered / (count.recovered + count.snapshots), 2),
+        "resumes_recovered_percent": round(100 * count.resumed / (count.resumed + count.snapshots), 2),
         "resumes_frames_repeated": count.repeated,
         "resumes_frames_missed": missed,
     }

@@ -61,7 +61,7 @@ class EdgeRig:
         """A new edge with so many sockets, which watch `each` of the keys, in turn."""
         with self.edge() as edge:
             edge.clients.ask("open", sockets)
-            edge.clients.ask("subscribe", self.store, keys, interval_ms, 0, each)
+            edge.clients.ask("watch", self.store, keys, interval_ms, 0, each)
             yield edge
 
     def upstream(self, **labels: str) -> tuple[float, float]:

@@ -89,7 +89,7 @@ async def test_a_client_whose_access_was_revoked_reports_it(keeping_edge: Runnin
         base_url=f"http://{keeping_edge.address}", headers=keeping_edge.headers("", "staff"), verify=False
     )
     async with staff as operator, connect(keeping_edge.address, keeping_edge.headers()) as client:
-        await client.subscribe(MINE, "orders-by-key", orders.own_order)
+        await client.watch(MINE, "orders-by-key", orders.own_order)
         await wait_received(client, MINE, lambda received: received.statuses == ["Placed"])
         answer = await operator.post("/v1/revocations", json={"consumer": orders.consumer})
         received = await wait_received(client, MINE, lambda received: received.refused is not None)
@@ -101,7 +101,7 @@ async def test_a_client_whose_access_was_revoked_reports_it(keeping_edge: Runnin
 @both_clients
 async def test_a_frame_that_is_too_large_ends_a_client_which_names_the_limit(connect: Connect) -> None:
     async with RunningEdge(max_frame_bytes=1024) as edge, connect(edge.address, edge.headers()) as client:
-        await client.subscribe(MINE, "orders-by-key", "x" * 2000)
+        await client.watch(MINE, "orders-by-key", "x" * 2000)
         received = await wait_received(client, MINE, lambda received: received.refused is not None)
 
     assert received.refused == "1009"

@@ -7,7 +7,7 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from multiprocessing.connection import Connection
@@ -76,11 +76,11 @@ class EdgeSocket(asyncio.Protocol):
         if not self.closed.done():
             self.closed.set_result(None)
 
-    def subscribe(self, store: str, key: str, interval_ms: int, after: Mapping[str, str] | None = None) -> None:
-        """Subscribes to a key, or only to what is newer than a position."""
-        request = {"store": store, "key": {"group": key}, "interval_ms": interval_ms}
-        frame = {"subscribe": request if after is None else {**request, "after": after}}
-        self._transport.write(_masked(0x81, json.dumps(frame).encode()))
+    def watch(self, number: int, store: str, group: str, interval_ms: int, token: str = "") -> None:
+        """Watches a group, under a number that rises on the socket; with a token, what is newer."""
+        watch: dict[str, object] = {"id": number, "store": store, "group": group, "interval_ms": interval_ms}
+        watch |= {"times": True} | ({"token": token} if token else {})
+        self._transport.write(_masked(0x81, json.dumps({"watch": [watch]}).encode()))
 
     def stop_reading(self) -> None:
         """Takes nothing more from the kernel, as a client does that hangs."""
@@ -131,12 +131,13 @@ class Tally:
         """When the last of those came, in monotonic seconds."""
 
     def take(self, data: bytes, start: int, end: int) -> None:
-        """Counts a frame."""
+        """Counts a frame, if it is about a watch."""
+        if not data.startswith(b'{"id"', start):
+            return
         self.frames += 1
         if self.aging:
-            changed = json.loads(data[start:end]).get("changed")
-            if changed is not None:
-                committed = datetime.fromisoformat(changed["commit_time"]).timestamp()
+            for row in json.loads(data[start:end]).get("rows", ()):
+                committed = datetime.fromisoformat(row["commit_time"]).timestamp()
                 self.ages_ms.append((time.time() - committed) * 1000)
                 self.last_at = time.monotonic()
 
@@ -197,18 +198,18 @@ class Crowd:
         self._sockets += await asyncio.gather(*(self._open_one(request, slots, small_window) for request in requests))
         return time.monotonic() - began
 
-    async def subscribe(
+    async def watch(
         self, store: str, keys: Sequence[str], interval_ms: int, first: int, each: int, end: int | None = None
     ) -> None:
-        """Sockets from number `first` to before `end` watch `each` of the keys, in turn.
+        """Sockets from number `first` to before `end` watch `each` of the keys, in turn; they have watched nothing yet.
 
-        Returns when all have been told of them.
+        Returns when all have got them.
         """
         sockets = self._sockets[first:end]
-        expected = self._tally.frames + 2 * each * len(sockets)
+        expected = self._tally.frames + each * len(sockets)
         for number, client in enumerate(sockets):
             for turn in range(each):
-                client.subscribe(store, keys[(number * each + turn) % len(keys)], interval_ms)
+                client.watch(turn + 1, store, keys[(number * each + turn) % len(keys)], interval_ms)
         while self._tally.frames < expected:  # noqa: ASYNC110  frames are counted, not announced
             await asyncio.sleep(0.02)
 

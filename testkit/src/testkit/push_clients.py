@@ -8,39 +8,30 @@ from typing import Any
 from playwright.async_api import Page
 from typing_extensions import override
 
-from statecast.orders.v1.order_pb2 import Order, OrderStatus
-from statecast.push.v1.range_pb2 import MemberChange, Range, RangeChanged, RangeWatched
-from statecast.push.v1.subscription_pb2 import Removed
-from statecast_client.push import Need, PushClient, PushRefusedError, RangeSubscription, Subscription, Update
+from statecast_client.push import Need, PushClient, PushRefusedError, Watch
 from testkit.chromium import chromium
-from testkit.push_scenario import ClientCredentials, Received, ReceivedRange, ScenarioClient
+from testkit.push_scenario import ClientCredentials, Received, ScenarioClient
 
 CONNECT = """async (address) => {
     const { Statecast } = await import("/statecast.js");
     window.live = new Statecast(address, { credentials: window.credentials });
     window.received = {};
 }"""
-SUBSCRIBE = """([name, store, group]) => {
-    const received = { updates: [], recovered: null, refused: null, reason: "" };
-    const subscription = window.live.subscribe(store, { group }, {
-        intervalMs: 1,
-        onStart: ({ recovered }) => { received.recovered = recovered; },
-        onUpdate: ({ row, position }) => received.updates.push([Number(position.offset), row?.status ?? ""]),
-        onError: ({ code, message }) => { received.refused = code; received.reason = message; },
+WATCH = """([name, store, group]) => {
+    const received = { changes: [], refused: null, reason: "" };
+    const watch = window.live.watch({ store, group, intervalMs: 1 }, {
+        onRows: ({ rows, left }) => {
+            for (const [key, row] of rows) received.changes.push([key, row.value.status]);
+            for (const key of left.keys()) received.changes.push([key, ""]);
+        },
+        onEnd: (error) => { if (error) Object.assign(received, { refused: error.code, reason: error.message }); },
     });
-    window.received[name] = { received, subscription };
+    window.received[name] = { received, watch };
 }"""
-
-WATCH_RANGE = """([name, store, group]) => {
-    const received = { changes: [], recovered: null, refused: null, members: null };
-    const subscription = window.live.watchRange(store, group, {
-        reverse: true,
-        intervalMs: 1,
-        onStart: ({ recovered, members }) => { Object.assign(received, { recovered, members }); },
-        onChange: ({ change, key, row }) => received.changes.push([change, key.member, row?.status ?? ""]),
-        onError: ({ code }) => { received.refused = code; },
-    });
-    window.received[name] = { received, subscription };
+RECEIVED = """(name) => {
+    const { received, watch } = window.received[name];
+    const rows = [...watch.rows].map(([key, row]) => [key, row.value.status]);
+    return { ...received, rows, resumed: watch.resumed, current: watch.current };
 }"""
 
 
@@ -54,37 +45,26 @@ class PythonScenarioClient(ScenarioClient):
 
     def __init__(self, client: PushClient) -> None:
         self._client = client
-        self._subscriptions: dict[str, Subscription | RangeSubscription] = {}
+        self._watches: dict[str, Watch] = {}
         self._received: dict[str, Received] = {}
-        self._received_ranges: dict[str, ReceivedRange] = {}
         self.readers: list[asyncio.Task[None]] = []
 
     @override
-    async def subscribe(self, name: str, store: str, group: str) -> None:
-        self._subscriptions[name] = order = await self._client.subscribe(store, group, interval_ms=1)
+    async def watch(self, name: str, store: str, group: str) -> None:
+        self._watches[name] = watch = self._client.watch(store, group, interval_ms=1)
         self._received[name] = received = Received()
-        self.readers.append(asyncio.create_task(_read(order, received)))
+        self.readers.append(asyncio.create_task(_read(watch, received)))
 
     @override
-    async def watch_range(self, name: str, store: str, group: str) -> None:
-        watched = Range(store=store, group=group, reverse=True)
-        self._subscriptions[name] = orders = await self._client.watch_range(watched, interval_ms=1)
-        self._received_ranges[name] = received = ReceivedRange()
-        self.readers.append(asyncio.create_task(_read_range(orders, received)))
-
-    @override
-    async def unsubscribe(self, name: str) -> None:
-        await self._subscriptions[name].unsubscribe()
+    async def unwatch(self, name: str) -> None:
+        self._watches[name].unwatch()
 
     @override
     async def received(self, name: str) -> Received:
-        self._received[name].recovered = self._subscriptions[name].recovered
-        return self._received[name]
-
-    @override
-    async def received_range(self, name: str) -> ReceivedRange:
-        self._received_ranges[name].recovered = self._subscriptions[name].recovered
-        return self._received_ranges[name]
+        received, watch = self._received[name], self._watches[name]
+        received.rows = {key: word(row.value["status"]) for key, row in watch.rows.items()}
+        received.resumed, received.current = watch.resumed, watch.current
+        return received
 
 
 class BrowserScenarioClient(ScenarioClient):
@@ -94,32 +74,19 @@ class BrowserScenarioClient(ScenarioClient):
         self._page = page
 
     @override
-    async def subscribe(self, name: str, store: str, group: str) -> None:
-        await self._page.evaluate(SUBSCRIBE, [name, store, group])
+    async def watch(self, name: str, store: str, group: str) -> None:
+        await self._page.evaluate(WATCH, [name, store, group])
 
     @override
-    async def watch_range(self, name: str, store: str, group: str) -> None:
-        await self._page.evaluate(WATCH_RANGE, [name, store, group])
-
-    @override
-    async def unsubscribe(self, name: str) -> None:
-        await self._page.evaluate("(name) => window.received[name].subscription.unsubscribe()", name)
+    async def unwatch(self, name: str) -> None:
+        await self._page.evaluate("(name) => window.received[name].watch.unwatch()", name)
 
     @override
     async def received(self, name: str) -> Received:
-        received = await self._evaluate(name)
-        updates = [(offset, word(status)) for offset, status in received["updates"]]
-        return Received(updates, received["recovered"], received["refused"], received["reason"])
-
-    @override
-    async def received_range(self, name: str) -> ReceivedRange:
-        received = await self._evaluate(name)
-        changes = [(change, member, word(status)) for change, member, status in received["changes"]]
-        return ReceivedRange(changes, received["recovered"], received["refused"], received["members"])
-
-    async def _evaluate(self, name: str) -> dict[str, Any]:
-        received: dict[str, Any] = await self._page.evaluate("(name) => window.received[name].received", name)
-        return received
+        received: dict[str, Any] = await self._page.evaluate(RECEIVED, name)
+        changes = [(key, word(status)) for key, status in received.pop("changes")]
+        rows = {key: word(status) for key, status in received.pop("rows")}
+        return Received(changes, rows, **received)
 
 
 @asynccontextmanager
@@ -156,29 +123,10 @@ async def browser_client(
         yield BrowserScenarioClient(page)
 
 
-async def _read(order: Subscription, received: Received) -> None:
+async def _read(watch: Watch, received: Received) -> None:
     try:
-        async for update in order:
-            received.updates.append((update.position.offset, _status(update)))
+        async for change in watch:
+            received.changes += [(key, word(row.value["status"])) for key, row in change.rows.items()]
+            received.changes += [(key, "") for key in change.left]
     except PushRefusedError as refusal:
         received.refused, received.reason = refusal.code, str(refusal)
-
-
-async def _read_range(orders: RangeSubscription, received: ReceivedRange) -> None:
-    try:
-        async for change in orders:
-            if isinstance(change, RangeWatched):
-                received.members = change.members
-            else:
-                kind = MemberChange.Name(change.change).removeprefix("MEMBER_CHANGE_").lower()
-                received.changes.append((kind, change.key.member, _status(change)))
-    except PushRefusedError as refusal:
-        received.refused = refusal.code
-
-
-def _status(update: Update | RangeChanged) -> str:
-    if isinstance(update, Removed) or not update.HasField("row"):
-        return ""
-    order = Order()
-    assert update.row.Unpack(order)
-    return word(OrderStatus.Name(order.status))

@@ -14,33 +14,21 @@ ALL_MINE, ALL_OF_OTHERS = "all-mine", "all-of-others"
 
 @dataclass
 class Received:
-    """What one subscription has brought so far: the offset and the status of each update, and how it went on."""
+    """What one watch has brought so far, and how it went on."""
 
-    updates: list[tuple[int, str]] = field(default_factory=list)
-    recovered: bool | None = None
+    changes: list[tuple[str, str]] = field(default_factory=list)
+    """The key of each row that came, or left, and its status; empty for one that left."""
+    rows: dict[str, str] = field(default_factory=dict)
+    """The statuses of the rows by their keys, as of the last token."""
+    resumed: bool | None = None
+    current: bool = False
     refused: str | None = None
     reason: str = ""
 
     @property
     def statuses(self) -> list[str]:
-        """The statuses in the order in which they came; not that the order was unknown at first."""
-        return [status for _, status in self.updates if status]
-
-
-@dataclass
-class ReceivedRange:
-    """What the watching of a range has brought so far: the change, the member and its status, and how it went on."""
-
-    changes: list[tuple[str, str, str]] = field(default_factory=list)
-    recovered: bool | None = None
-    refused: str | None = None
-    members: int | None = None
-    """How many members the last snapshot has; they enter one by one."""
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the snapshot has been received, so that a resumption needs no other."""
-        return self.members is not None and len(self.changes) >= self.members
+        """The statuses in the order in which they came."""
+        return [status for _, status in self.changes if status]
 
 
 class ClientCredentials:
@@ -64,22 +52,16 @@ class ClientCredentials:
 
 
 class ScenarioClient(Protocol):
-    """A client under test, connected to one address. Subscriptions are named by the scenario."""
+    """A client under test, connected to one address. Watches are named by the scenario."""
 
-    async def subscribe(self, name: str, store: str, group: str) -> None:
-        """Watches a key at the shortest interval, and keeps what is received under the name."""
+    async def watch(self, name: str, store: str, group: str) -> None:
+        """Watches a group at the shortest interval, and keeps what is received under the name."""
 
-    async def watch_range(self, name: str, store: str, group: str) -> None:
-        """Watches the last members of a group, else as `subscribe`."""
-
-    async def unsubscribe(self, name: str) -> None:
-        """Ends the subscription, and returns when the client has said so to the server."""
+    async def unwatch(self, name: str) -> None:
+        """Ends the watch."""
 
     async def received(self, name: str) -> Received:
-        """What the subscription to a key has brought."""
-
-    async def received_range(self, name: str) -> ReceivedRange:
-        """What the subscription to a range has brought."""
+        """What the watch has brought."""
 
 
 class ScenarioOrders(Protocol):
@@ -99,57 +81,56 @@ class ScenarioOrders(Protocol):
 
 async def play(client: ScenarioClient, orders: ScenarioOrders) -> None:
     """Plays the scenario: the order is placed when it begins."""
-    await client.subscribe(MINE, "orders-by-key", orders.own_order)
-    await wait_received(client, MINE, lambda received: received.statuses == ["Placed"] and received.recovered is False)
+    await client.watch(MINE, "orders-by-key", orders.own_order)
+    await wait_received(client, MINE, lambda received: received.statuses == ["Placed"] and received.resumed is False)
 
     await orders.advance("Paid")
     await wait_received(client, MINE, lambda received: received.statuses == ["Placed", "Paid"])
 
     await orders.cut()
     await orders.advance("Packed")
-    await wait_received(
-        client, MINE, lambda received: received.recovered is True and received.statuses[2:] == ["Packed"]
-    )
+    await wait_received(client, MINE, lambda received: received.resumed is True and received.statuses[2:] == ["Packed"])
 
     await orders.advance("Shipped")
     received = await wait_received(client, MINE, lambda received: received.statuses[3:] == ["Shipped"])
-    offsets = [offset for offset, _ in received.updates]
 
-    assert offsets == sorted(set(offsets)), "a repeat, or a step back"
-
-    await client.watch_range(ALL_MINE, "orders-by-customer", orders.consumer)
-    entered = ("entered", orders.own_order, "Shipped")
-    await _wait_range(client, ALL_MINE, lambda received: entered in received.changes and received.is_whole)
+    await client.watch(ALL_MINE, "orders-by-customer", orders.consumer)
+    await wait_received(
+        client, ALL_MINE, lambda received: received.current and received.rows.get(orders.own_order) == "Shipped"
+    )
     await orders.cut()
-    await client.unsubscribe(MINE)
+    await client.unwatch(MINE)
     await orders.advance("Delivered")
-    delivered = ("changed", orders.own_order, "Delivered")
-    await _wait_range(client, ALL_MINE, lambda received: delivered in received.changes and received.recovered is True)
-    await client.unsubscribe(ALL_MINE)
-    await client.subscribe(UNWATCHED, "orders-by-key", orders.own_order)
+    await wait_received(
+        client,
+        ALL_MINE,
+        lambda received: received.resumed is True and received.rows.get(orders.own_order) == "Delivered",
+    )
+    await client.unwatch(ALL_MINE)
+    await client.watch(UNWATCHED, "orders-by-key", orders.own_order)
     await wait_received(client, UNWATCHED, lambda received: received.statuses[-1:] == ["Delivered"])
 
-    assert (await client.received(MINE)).statuses == received.statuses, "an update after the end"
+    assert (await client.received(MINE)).statuses == received.statuses, "a change after the end"
 
-    await client.subscribe(SOMEBODY_ELSES, "orders-by-key", orders.foreign_order)
-    await wait_received(client, SOMEBODY_ELSES, lambda received: received.refused == "forbidden")
-    await client.watch_range(ALL_OF_OTHERS, "orders-by-customer", orders.other_consumer)
-    await _wait_range(client, ALL_OF_OTHERS, lambda received: received.refused == "forbidden")
-    await client.subscribe(NOWHERE, "no-such-store", orders.own_order)
+    await client.watch(ALL_OF_OTHERS, "orders-by-customer", orders.other_consumer)
+    await wait_received(client, ALL_OF_OTHERS, lambda received: received.refused == "forbidden")
+    await client.watch(NOWHERE, "no-such-store", orders.own_order)
     await wait_received(client, NOWHERE, lambda received: received.refused == "unknown_store")
+    await client.watch(SOMEBODY_ELSES, "orders-by-key", orders.foreign_order)
+    await wait_received(client, SOMEBODY_ELSES, lambda received: received.current or received.refused is not None)
+
+    assert not (await client.received(SOMEBODY_ELSES)).rows, "an order of somebody else"
 
 
 async def play_expiry(client: ScenarioClient, orders: ScenarioOrders, needs: Sequence[str]) -> None:
     """Plays how access ends, with a `ClientCredentials` whose `needs` these are: the order is placed when it begins."""
-    await client.subscribe(MINE, "orders-by-key", orders.own_order)
+    await client.watch(MINE, "orders-by-key", orders.own_order)
     await wait_received(client, MINE, lambda received: received.statuses == ["Placed"])
     await wait_received(client, MINE, lambda _: needs[:2] == ["connect", "expiring"])
     await orders.advance("Paid")
-    await wait_received(
-        client, MINE, lambda received: received.statuses[1:] == ["Paid"] and received.recovered is False
-    )
+    await wait_received(client, MINE, lambda received: received.statuses[1:] == ["Paid"] and received.resumed is False)
 
-    await wait_received(client, MINE, lambda received: received.recovered is True)
+    await wait_received(client, MINE, lambda received: received.resumed is True)
 
     assert needs[-1] == "expired"
 
@@ -167,10 +148,3 @@ async def wait_received(client: ScenarioClient, name: str, condition: Callable[[
         assert asyncio.get_running_loop().time() < deadline, f"{name} has received {received}"
         await asyncio.sleep(0.02)
     return received
-
-
-async def _wait_range(client: ScenarioClient, name: str, condition: Callable[[ReceivedRange], bool]) -> None:
-    deadline = asyncio.get_running_loop().time() + scaled(TIMEOUT_S)
-    while not condition(received := await client.received_range(name)):
-        assert asyncio.get_running_loop().time() < deadline, f"{name} has received {received}"
-        await asyncio.sleep(0.02)

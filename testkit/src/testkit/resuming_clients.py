@@ -1,10 +1,10 @@
-"""Clients that hold a position each, and come back by themselves when their edge dies."""
+"""Clients that hold a token each, and come back by themselves when their edge dies."""
 
 import asyncio
 import json
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from statecast_client.push.protocol import Backoff
 from testkit.edge_clients import EdgeSocket, RefusedError, handshake
@@ -18,33 +18,33 @@ SETTLING_S = 20.0
 class ResumeCount(NamedTuple):
     """What all resumers have received since the last new count."""
 
-    recovered: int
-    """Subscriptions that went on where they had been."""
+    resumed: int
+    """Watches that went on where they had been."""
     snapshots: int
     repeated: int
-    """Frames with a position that their client had already."""
+    """Rows that their client had already."""
     refused: int
     """Handshakes that were answered with another status than 101."""
     resumed_at: float
-    """When the last of all subscriptions was in force again, in monotonic seconds."""
+    """When the last of all watches was in force again, in monotonic seconds."""
 
 
 class Resumer:
-    """A client with one key: connects, asks for what is newer than what it was told, and again when that ends."""
+    """A client with one key: connects, asks for what is newer than its token, and again when that ends."""
 
     def __init__(self, store: str, key: str, interval_ms: int) -> None:
         self.sequence = 0
-        """The number in the newest row that it was told."""
+        """The number in the newest row that it has got."""
         self._store = store
         self._key = key
         self._interval_ms = interval_ms
-        self._position: dict[str, str] | None = None
+        self._token = ""
         self._backoff = Backoff()
         self.begin_count()
 
     def begin_count(self) -> None:
-        """Resets the counts and keeps the position."""
-        self.recovered = self.snapshots = self.repeated = self.refused = 0
+        """Resets the counts and keeps the token."""
+        self.resumed = self.snapshots = self.repeated = self.refused = 0
         self.resumed_at: float | None = None
 
     async def run(self, host: str, port: int, request: bytes) -> None:
@@ -53,7 +53,7 @@ class Resumer:
             asked_for = 0.0
             try:
                 client = await self._connect(host, port, request)
-                client.subscribe(self._store, self._key, self._interval_ms, self._position)
+                client.watch(1, self._store, self._key, self._interval_ms, self._token)
                 await client.closed
             except RefusedError as error:
                 self.refused += 1
@@ -75,23 +75,21 @@ class Resumer:
         return client
 
     def take(self, data: bytes, start: int, end: int) -> None:
-        """A frame."""
-        self._backoff.reset()
+        """A frame; those without an id are about the socket."""
         frame = json.loads(data[start:end])
-        if "subscribed" in frame:
-            is_recovered = frame["subscribed"]["start"] == "START_RECOVERED"
-            self.recovered += is_recovered
-            self.snapshots += not is_recovered
+        if "id" not in frame:
+            return
+        self._backoff.reset()
+        if "watching" in frame:
+            is_resumed = frame["watching"].get("resumed", False)
+            self.resumed += is_resumed
+            self.snapshots += not is_resumed
             self.resumed_at = time.monotonic()
-        elif "changed" in frame:
-            self._take_change(frame["changed"])
-
-    def _take_change(self, change: dict[str, Any]) -> None:
-        position, known = change["position"], self._position
-        if known is not None and position["epoch"] == known["epoch"]:
-            self.repeated += int(position["offset"]) <= int(known["offset"])
-        self._position = position
-        self.sequence = int(change["row"]["tracking_number"])
+        for row in frame.get("rows", ()):
+            sequence = int(row["row"]["tracking_number"])
+            self.repeated += sequence <= self.sequence
+            self.sequence = sequence
+        self._token = frame.get("token", self._token)
 
 
 class Resumers:
@@ -105,7 +103,7 @@ class Resumers:
         self._running: list[asyncio.Task[None]] = []
 
     async def begin(self, store: str, keys: Sequence[str], interval_ms: int) -> None:
-        """Begins with one for each key; returns when all have been told what stands there."""
+        """Begins with one for each key; returns when all have their rows."""
         self._resumers = [Resumer(store, key, interval_ms) for key in keys]
         for number, each in enumerate(self._resumers):
             request = handshake(self._host, self._secret, number)
@@ -114,12 +112,12 @@ class Resumers:
             await asyncio.sleep(PAUSE_S)
 
     async def begin_count(self) -> None:
-        """What is told from now on counts."""
+        """Counts what comes from now on."""
         for each in self._resumers:
             each.begin_count()
 
     async def resumed(self) -> ResumeCount:
-        """Returns when all have their subscriptions again."""
+        """Returns when all have their watches again."""
         while any(each.resumed_at is None for each in self._resumers):  # noqa: ASYNC110  as above
             await asyncio.sleep(PAUSE_S)
         return self._count()
@@ -136,7 +134,7 @@ class Resumers:
 
     def _count(self) -> ResumeCount:
         return ResumeCount(
-            sum(each.recovered for each in self._resumers),
+            sum(each.resumed for each in self._resumers),
             sum(each.snapshots for each in self._resumers),
             sum(each.repeated for each in self._resumers),
             sum(each.refused for each in self._resumers),
