@@ -5,19 +5,17 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import httpx
 from google.protobuf import json_format
 
-from local_stack.demo_board import Board
-from local_stack.demo_lines import ORDERS, RowLines, order_line
+from local_stack.demo_board import Board, Line
+from local_stack.demo_lines import ORDERS, order_line, row_line
 from local_stack.stack_file import Credentials, Stack
-from statecast.descriptors import MessageTypes
-from statecast.push.v1.range_pb2 import Range, RangeChanged
-from statecast.push.v1.subscription_pb2 import Changed
 from statecast.query.v1.query_service_pb2 import ListShardsResponse
-from statecast_client.push import PushClient
+from statecast_client.push import PushClient, Row, Watch
 from testkit.topics import read_newest
 
 OPERATOR_WATCHES = tuple(f"customer-{number:04}" for number in range(3, 11))
@@ -58,7 +56,6 @@ class _Watches:
 
     def __post_init__(self) -> None:
         self._trust = ssl.create_default_context(cafile=self.stack.gateway.ca_certificate)
-        self._lines = RowLines(MessageTypes.read())
 
     async def begin(self, name: str, user: Credentials) -> None:
         """Of orders everybody watches some; of all other rows staff alone."""
@@ -81,14 +78,19 @@ class _Watches:
         return await self.clients.enter_async_context(push)
 
     async def _orders(self, client: PushClient, customer: str, seen_by: str) -> None:
-        watched = Range(store="orders-by-customer", group=customer, limit=ROWS_PER_GROUP, reverse=True)
+        watch = client.watch(
+            "orders-by-customer", customer, limit=ROWS_PER_GROUP, reverse=True, times=True, interval_ms=INTERVAL_MS
+        )
         try:
-            async for change in await client.watch_range(watched, interval_ms=INTERVAL_MS):
-                line = order_line(change, seen_by) if isinstance(change, RangeChanged) else None
-                if line is not None:
-                    self.board.apply(line, self.clock())
+            await self._apply(watch, lambda row: order_line(row, seen_by))
         except Exception as error:  # noqa: BLE001  whatever ends the task is shown on the board
             self.board.problem = f"{seen_by}: {error}"
+
+    async def _apply(self, watch: Watch, line_of: Callable[[Row], Line | None]) -> None:
+        async for change in watch:
+            for line in map(line_of, change.rows.values()):
+                if line is not None:
+                    self.board.apply(line, self.clock())
 
     async def _stores(self, http: httpx.AsyncClient, seen_by: str, user: Credentials) -> None:
         """Begins to watch each store, on a socket of its own, as soon as there is something in it."""
@@ -96,30 +98,19 @@ class _Watches:
             listed: dict[str, Any] = (await http.get("/v1/stores")).raise_for_status().json()
             async with asyncio.TaskGroup() as stores:
                 for each in listed["stores"]:
-                    watching = self._store(await self._push(user), each["store"], seen_by, members=each["ranges"])
-                    stores.create_task(watching)
+                    stores.create_task(self._store(await self._push(user), each["store"], seen_by))
         except Exception as error:  # noqa: BLE001  as above
             self.board.problem = f"{seen_by}: {error}"
 
-    async def _store(self, client: PushClient, store: str, seen_by: str, *, members: bool) -> None:
+    async def _store(self, client: PushClient, store: str, seen_by: str) -> None:
         groups: list[str] = []
         while not groups:
             await asyncio.sleep(GROUPS_EVERY_S)
             groups = await asyncio.to_thread(newest_groups, self.stack.kafka.bootstrap, store)
         async with asyncio.TaskGroup() as watches:
             for group in groups:
-                watches.create_task(self._rows(client, store, group, seen_by, members=members))
-
-    async def _rows(self, client: PushClient, store: str, group: str, seen_by: str, *, members: bool) -> None:
-        if members:
-            watched = Range(store=store, group=group, limit=ROWS_PER_GROUP)
-            changes: AsyncIterator[Any] = await client.watch_range(watched, interval_ms=INTERVAL_MS)
-        else:
-            changes = await client.subscribe(store, group, interval_ms=INTERVAL_MS)
-        async for change in changes:
-            line = self._lines.line(store, change, seen_by) if isinstance(change, RangeChanged | Changed) else None
-            if line is not None:
-                self.board.apply(line, self.clock())
+                watch = client.watch(store, group, limit=ROWS_PER_GROUP, times=True, interval_ms=INTERVAL_MS)
+                watches.create_task(self._apply(watch, partial(row_line, store, group, seen_by=seen_by)))
 
     async def _shards(self, client: httpx.AsyncClient) -> None:
         while True:

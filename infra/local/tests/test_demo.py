@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -28,10 +29,6 @@ from local_stack.demo_lines import ORDERS, ROWS
 from local_stack.demo_watches import following, newest_groups
 from local_stack.settings import Settings
 from local_stack.stack_file import Basic, Credentials, Stack, stack_text
-from statecast.orders.v1.order_pb2 import Order, OrderStatus
-from statecast.push.v1.push_pb2 import ClientFrame, Error, ServerFrame
-from statecast.push.v1.range_pb2 import MemberChange, RangeChanged, RangeWatched
-from statecast.push.v1.subscription_pb2 import Start
 from statecast_client.push.protocol import SUBPROTOCOL
 from testkit.certificates import Certificates
 from testkit.topics import create_topic
@@ -43,7 +40,7 @@ NOW = 1_800_000_000.0
 
 
 class FakeGateway:
-    """A TLS server that answers GETs from `pages`, and each range that is watched with the changes of one order."""
+    """A TLS server that answers GETs from `pages`, and each watch with the changes of one order."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -51,7 +48,7 @@ class FakeGateway:
         self.pages: dict[str, object] = {}
         self.statuses = ["PLACED"]
         self.refusal = ""
-        self.watched: list[ClientFrame] = []
+        self.watched: list[dict[str, Any]] = []
         self.keys: set[str | None] = set()
         self.sockets: set[ServerConnection] = set()
 
@@ -77,32 +74,28 @@ class FakeGateway:
 
     async def _serve(self, socket: ServerConnection) -> None:
         self.sockets.add(socket)
-        async for data in socket:
-            request = ClientFrame.FromString(data if isinstance(data, bytes) else data.encode())
-            if not request.HasField("watch_range"):
-                continue
-            self.watched.append(request)
-            if self.refusal:
-                error = Error(code="forbidden", message=self.refusal)
-                await socket.send(ServerFrame(id=request.id, error=error).SerializeToString())
-                continue
-            watched = RangeWatched(range=request.watch_range.range, start=Start.START_SNAPSHOT, members=1)
-            await socket.send(ServerFrame(id=request.id, range_watched=watched).SerializeToString())
-            for offset, status in enumerate(self.statuses):
-                await socket.send(ServerFrame(range_changed=self._changed(request, offset, status)).SerializeToString())
-                await asyncio.sleep(0.2)
+        async for text in socket:
+            for watch in json.loads(text)["watch"]:
+                self.watched.append(watch)
+                await self._answer(socket, watch)
         self.sockets.discard(socket)
 
-    def _changed(self, request: ClientFrame, offset: int, status: str) -> RangeChanged:
-        kind = MemberChange.MEMBER_CHANGE_CHANGED if offset else MemberChange.MEMBER_CHANGE_ENTERED
-        changed = RangeChanged(range=request.watch_range.range, change=kind)
-        changed.key.group, changed.key.member = "customer-0001", "order-1"
-        changed.position.epoch, changed.position.offset = 1, offset
-        changed.through.CopyFrom(changed.position)
-        changed.commit_time.FromSeconds(int(NOW) + offset)
-        placed = OrderStatus.Value(f"ORDER_STATUS_{status}")
-        changed.row.Pack(Order(order_id="order-1", customer_id="customer-0001", status=placed))
-        return changed
+    async def _answer(self, socket: ServerConnection, watch: dict[str, Any]) -> None:
+        if self.refusal:
+            ended = {"code": "forbidden", "message": self.refusal}
+            await socket.send(json.dumps({"id": watch["id"], "ended": ended}))
+            return
+        for offset, status in enumerate(self.statuses):
+            begins = {} if offset else {"watching": {"key_field": "order_id"}, "current": True}
+            row = {"row": order(status), "commit_time": datetime.fromtimestamp(NOW + offset, UTC).isoformat()}
+            await socket.send(json.dumps({"id": watch["id"], "rows": [row], "token": f"t{offset}"} | begins))
+            await asyncio.sleep(0.2)
+
+
+def order(status: str) -> dict[str, str]:
+    """An order, as its store's rows have it."""
+    texts = dict.fromkeys(("estimated_delivery", "tracking_number"), "")
+    return {"order_id": "order-1", "customer_id": "customer-0001", "status": f"ORDER_STATUS_{status}"} | texts
 
 
 @pytest.fixture
@@ -123,7 +116,7 @@ async def test_orders_of_a_customer_are_watched_and_shown(gateway: FakeGateway) 
     assert gateway.keys == {"alice-key"}
 
 
-async def test_a_lost_socket_continues_from_its_position(gateway: FakeGateway) -> None:
+async def test_a_lost_socket_continues_from_its_token(gateway: FakeGateway) -> None:
     board = Board(ORDERS)
 
     async with gateway.running(alice=ALICE) as stack, following(stack, board, lambda: NOW):
@@ -132,8 +125,7 @@ async def test_a_lost_socket_continues_from_its_position(gateway: FakeGateway) -
             await socket.close(1012)
         await wait_until_async(lambda: len(gateway.watched) == 2, "it asks again")
 
-    assert not gateway.watched[0].watch_range.HasField("after")
-    assert gateway.watched[1].watch_range.after.epoch == 1
+    assert [watch.get("token") for watch in gateway.watched] == [None, "t0"]
 
 
 async def test_a_refusal_is_shown_as_a_problem(gateway: FakeGateway) -> None:
@@ -172,7 +164,7 @@ async def test_the_shard_map_is_followed_as_staff(gateway: FakeGateway) -> None:
 
 
 async def test_staff_watch_groups_of_every_store(gateway: FakeGateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = [{"store": name, "ranges": True} for name in ("odds-by-match", "bookings-by-customer")]
+    listed = [{"store": name} for name in ("odds-by-match", "bookings-by-customer")]
     gateway.pages["/v1/stores"] = {"stores": listed}
     monkeypatch.setattr("local_stack.demo_watches.newest_groups", lambda _, store: [f"group of {store}"])
     board = Board(ROWS)
@@ -180,7 +172,7 @@ async def test_staff_watch_groups_of_every_store(gateway: FakeGateway, monkeypat
     async with gateway.running(alice=ALICE, operator=OPERATOR) as stack, following(stack, board, lambda: NOW):
         await wait_until_async(lambda: len(board.lines) == 2, "both stores are shown")
 
-    asked = {(each.watch_range.range.store, each.watch_range.range.group) for each in gateway.watched}
+    asked = {(each["store"], each["group"]) for each in gateway.watched}
     assert asked == {(each["store"], f"group of {each['store']}") for each in listed}
     assert {line.seen_by for line in board.lines.values()} == {"operator"}
     assert gateway.keys == {"operator-key"}
