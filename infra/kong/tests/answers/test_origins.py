@@ -37,7 +37,7 @@ def test_a_preflight_of_a_listed_site_needs_no_credential(gateway: GatewayUnderT
     assert answer.headers["access-control-allow-origin"] == origin
     assert answer.headers["access-control-allow-credentials"] == "true"
     assert answer.headers["access-control-max-age"] == "600"
-    assert words(answer, "access-control-allow-methods") == {"get", "head", "post", "delete"}
+    assert words(answer, "access-control-allow-methods") == {"get", "head", "post", "put", "delete"}
     assert {"authorization", "apikey", "content-type", "if-none-match"} < words(answer, "access-control-allow-headers")
     assert "origin" in words(answer, "vary")
 
