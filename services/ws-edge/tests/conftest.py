@@ -7,8 +7,6 @@ from httpx import AsyncClient
 
 from testkit.waiting import scaled
 from testkit.ws_edge.edge import FakeQueryService, RunningEdge
-from testkit.ws_edge.session import session_context
-from ws_edge.session.session import SessionContext
 
 
 @pytest.fixture
@@ -49,9 +47,3 @@ async def operator(edge: RunningEdge) -> AsyncIterator[AsyncClient]:
         base_url=f"http://{edge.address}", headers=headers, verify=False, timeout=scaled(5.0)
     ) as client:
         yield client
-
-
-@pytest.fixture
-def context() -> SessionContext:
-    """The context of a session; the test answers its hub."""
-    return session_context()

@@ -6,11 +6,9 @@ import os
 import socket
 import sys
 import time
-from collections import ChainMap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
 
 import structlog
 import uvloop
@@ -30,12 +28,9 @@ from ws_edge.channels.channels import Channels
 from ws_edge.channels.kafka_writer import KafkaWriter, Writer
 from ws_edge.channels.revocations import RevocationLog, Revocations
 from ws_edge.errors import RequestError
-from ws_edge.hub.hub import Hub
-from ws_edge.hub.poller import Poller
 from ws_edge.metrics import Metrics
 from ws_edge.model.authorization import principal_of
 from ws_edge.model.live_stores import CurrentStores, LiveStores
-from ws_edge.model.stores import Store
 from ws_edge.rest.app import edge_app, http_app
 from ws_edge.rest.caching import PublicCaching
 from ws_edge.rest.channel_rest import ChannelRest
@@ -47,6 +42,8 @@ from ws_edge.session.session import SessionContext
 from ws_edge.session.sockets import Sockets
 from ws_edge.settings import Settings
 from ws_edge.upstream.query_client import QueryClient, ShardWatch
+from ws_edge.watches.hub import Hub
+from ws_edge.watches.poller import Poller
 
 log = structlog.get_logger(__name__)
 
@@ -115,13 +112,12 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     port_tls(settings)  # uvicorn reads the files itself
     types = settings.with_descriptors(MessageTypes.read)
     stores, metrics, woken = CurrentStores(), Metrics(), asyncio.Event()
-    hub = Hub(clock, settings.tick_ms / 1000, settings.unavailable_after_ms / 1000, woken.set)
+    hub = Hub(clock, settings.tick_ms / 1000, woken.set)
     client = _query_client(settings, metrics)
     revoked = replace(REVOCATIONS, max_lag_ms=settings.revocation_lag_ms)
     edge_stores = {**EDGE_STORES, revoked.name: revoked}
-    all_stores = ChainMap(edge_stores, cast("dict[str, Store]", stores))  # nobody writes to it
     poll_limits = settings.batch_keys, settings.live_wait_ms / 1000, settings.live_keys_per_s
-    poller = Poller(hub, client, all_stores, metrics, clock, woken, *poll_limits)
+    poller = Poller(hub, client, metrics, clock, woken, *poll_limits)
     channels = Channels(client, writer, wall_clock, settings.channel_lifetime_s, settings.max_channel_subscriptions)
     revocations = Revocations(hub, client, revoked, writer is not None, settings.unavailable_after_ms / 1000)
     gateway = Gateway(settings.gateway_secrets, wall_clock)
@@ -149,7 +145,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     ]
     metrics.sockets.set_function(lambda: len(sockets))
     metrics.subscriptions.set_function(lambda: hub.subscriptions)
-    metrics.unique_keys.set_function(lambda: hub.unique_keys)
+    metrics.unique_keys.set_function(lambda: hub.watches)
     metrics.query_available.set_function(lambda: shard_watch.reason is None)
     drain = partial(sockets.drain, settings.drain_notice_ms / 1000, settings.drain_window_ms / 1000)
     server = Server(edge_app(http_app(routers, metrics, not_ready), sockets), settings, drain)

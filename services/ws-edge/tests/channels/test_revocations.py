@@ -76,8 +76,8 @@ async def test_a_revoked_consumer_is_refused_until_it_is_lifted(edge: RunningEdg
 
 async def test_many_sockets_of_a_consumer_watch_one_key_and_none_when_they_are_closed(edge: RunningEdge) -> None:
     async with edge.socket(), edge.socket(), edge.socket(consumer="customer-0002"):
-        keys = edge.parts.hub.unique_keys
-    await until(lambda: edge.parts.hub.unique_keys == 0)
+        keys = edge.parts.hub.watches
+    await until(lambda: edge.parts.hub.watches == 0)
 
     assert keys == 2
 

@@ -80,10 +80,10 @@ async def test_many_sockets_on_one_key_make_one_read_per_tick(edge: RunningEdge)
 
     # A call may have begun whose keys are not counted yet.
     assert edge.query.calls["BatchGetStates"] - calls_before <= edge.query.asked[KEY] - reads_before + 1
-    assert edge.parts.hub.unique_keys == 1
+    assert edge.parts.hub.watches == 1
     for socket in sockets:
         await socket.close()
-    await until(lambda: edge.parts.hub.unique_keys == 0)
+    await until(lambda: edge.parts.hub.watches == 0)
 
 
 async def test_another_customers_order_is_forbidden_and_not_watched_on(edge: RunningEdge) -> None:
@@ -128,7 +128,7 @@ async def test_a_cancelled_order_sends_nothing_more(edge: RunningEdge) -> None:
         await receive(socket)
         await socket.send(json.dumps({"type": "order_updates_cancel", "order_id": KEY.group}))
         frame = await receive(socket)
-        await until(lambda: edge.parts.hub.unique_keys == 0)
+        await until(lambda: edge.parts.hub.watches == 0)
 
     assert (frame["type"], frame["data"]["order_id"]) == ("order_updates_cancelled", KEY.group)
 

@@ -9,14 +9,15 @@ from hypothesis import strategies as st
 from statecast.odds.v1.market_pb2 import Market
 from ws_edge.model.authorization import Consumer, OwnerRule
 from ws_edge.model.private_fields import PrivateField
-from ws_edge.model.states import Position, RangeKey
+from ws_edge.model.questions import Question
+from ws_edge.model.states import Position
 from ws_edge.model.stores import Store
 from ws_edge.watches.token import Resumption, mask_of, resumption_of, token_of
 
 ALICE, BOB = Consumer("alice", "a", staff=False), Consumer("bob", "b", staff=False)
 OPEN = Store("odds", Market, True, OwnerRule(None, everyone=True))
 OWNED = Store("bets", Market, True, OwnerRule("match_id"))
-KEY = RangeKey("odds", "m1", "", "", 20, False)
+ASKED = Question(OPEN, "m1", limit=20)
 MASKS = st.integers(0, 2**64 - 1)
 EPOCHS = st.integers(0, 2**63 - 1)
 
@@ -43,26 +44,26 @@ def test_whatever_a_client_sends_is_read_or_ignored(mask: int, text: str) -> Non
 
 
 def test_tokens_of_today_have_15_characters() -> None:
-    assert len(token_of(mask_of(OPEN, KEY, (), ALICE), Position(1_764_000_000_000, 1_234_567))) == 15
+    assert len(token_of(mask_of(ASKED, (), ALICE), Position(1_764_000_000_000, 1_234_567))) == 15
     assert len(token_of(0, Position(1, 2**42))) <= 20
 
 
 @pytest.mark.parametrize(
-    ("store", "key", "fields"),
+    ("question", "fields"),
     [
-        (OPEN, KEY._replace(group="m2"), ()),
-        (OPEN, KEY._replace(limit=50), ()),
-        (OPEN, KEY._replace(reverse=True), ()),
-        (OPEN, KEY._replace(sort_from="a"), ()),
-        (OPEN, KEY, ("name",)),
-        (replace(OPEN, private=(PrivateField(("name",), "market_id"),)), KEY, ()),
-        (replace(OPEN, rule=OwnerRule(None)), KEY, ()),
+        (replace(ASKED, group="m2"), ()),
+        (replace(ASKED, limit=50), ()),
+        (replace(ASKED, reverse=True), ()),
+        (replace(ASKED, sort_from="a"), ()),
+        (ASKED, ("name",)),
+        (replace(ASKED, store=replace(OPEN, private=(PrivateField(("name",), "market_id"),))), ()),
+        (replace(ASKED, store=replace(OPEN, rule=OwnerRule(None))), ()),
     ],
 )
-def test_whatever_changes_the_rows_changes_the_mask(store: Store, key: RangeKey, fields: tuple[str, ...]) -> None:
-    assert mask_of(store, key, fields, ALICE) != mask_of(OPEN, KEY, (), ALICE)
+def test_whatever_changes_the_rows_changes_the_mask(question: Question, fields: tuple[str, ...]) -> None:
+    assert mask_of(question, fields, ALICE) != mask_of(ASKED, (), ALICE)
 
 
 def test_rows_that_are_for_everyone_have_one_token_for_everyone() -> None:
-    assert mask_of(OPEN, KEY, (), ALICE) == mask_of(OPEN, KEY, (), BOB)
-    assert mask_of(OWNED, KEY, (), ALICE) != mask_of(OWNED, KEY, (), BOB)
+    assert mask_of(ASKED, (), ALICE) == mask_of(ASKED, (), BOB)
+    assert mask_of(replace(ASKED, store=OWNED), (), ALICE) != mask_of(replace(ASKED, store=OWNED), (), BOB)

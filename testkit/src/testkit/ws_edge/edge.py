@@ -15,12 +15,9 @@ from testkit.ws_edge.fake_query_service import FakeQueryService as FakeQueryServ
 from testkit.ws_edge.fake_query_service import FakeWriter
 from ws_edge.__main__ import build, run
 from ws_edge.auth.gateway import NOTHING
-from ws_edge.errors import RequestError
-from ws_edge.hub.member_changes import MemberChange
-from ws_edge.hub.watch import Subscription
-from ws_edge.model.states import KeyState
 from ws_edge.server import listen
 from ws_edge.settings import Settings
+from ws_edge.watches.subscription import Subscription
 
 
 class Clock:
@@ -41,31 +38,22 @@ class SystemClock(Clock):
 
 
 class Recorder:
-    """A subscriber of keys that records its events as words."""
+    """A subscriber that takes its news at once, and records them as words."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
+        self.token = ""
 
-    def started(self, _: Subscription, recovered: bool) -> None:
-        """Records how it started."""
-        self.events.append("recovered" if recovered else "snapshot")
-
-    def changed(self, _: Subscription, state: KeyState | None, snapshot: bool) -> None:
-        """Records the offset, or a word for no row; with a ! for a snapshot."""
-        assert state is not None, "this is a subscriber of keys"
-        what = state.position.offset if state.row is not None else "deleted" if state.deleted else "unknown"
-        self.events.append(f"{what}{'!' if snapshot else ''}")
-
-    def change_taken(self, _: Subscription, change: MemberChange) -> None:
-        """Keys have no changes to take."""
-
-    def refused(self, _: Subscription, error: RequestError) -> None:
-        """Records the code and the reference."""
-        self.events.append(f"{error.code} {error.reference}")
-
-    def delayed(self, _: Subscription) -> None:
-        """Records one word."""
-        self.events.append("delayed")
+    def ready(self, subscription: Subscription) -> None:
+        """Records how it begins, and the offset of each row, with a ! for a snapshot; keeps the token."""
+        if (failure := subscription.take_failure()) is not None:
+            self.events.append(failure.code)
+        if (beginning := subscription.take_beginning()) is not None:
+            self.events.append("resumed" if beginning.resumed else "snapshot")
+        while (news := subscription.take_row()) is not None:
+            word = "left" if news.state.row is None else str(news.state.position.offset)
+            self.events.append(f"{word}{'!' if news.snapshot else ''}")
+        self.token = subscription.take_token() or self.token
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -13,12 +13,13 @@ from statecast.push.v1.revocation_pb2 import Revocation
 from ws_edge.auth.gateway import CLOCK_LEEWAY_S, Caller
 from ws_edge.channels import EDGE_CONSUMER, REVOCATIONS
 from ws_edge.channels.kafka_writer import Writer, configured
-from ws_edge.errors import CLOSE_REVOKED, RequestError, RevokedError, UnavailableError
-from ws_edge.hub.hub import Hub
-from ws_edge.hub.watch import Subscriber, Subscription
-from ws_edge.model.states import KeyState, StoreKey
+from ws_edge.errors import CLOSE_REVOKED, RevokedError, UnavailableError
+from ws_edge.model.questions import Question
+from ws_edge.model.states import StoreKey
 from ws_edge.model.stores import Store
 from ws_edge.upstream.query_client import QueryClient
+from ws_edge.watches.hub import Hub
+from ws_edge.watches.subscription import Subscriber, Subscription, WatchOptions
 
 log = structlog.get_logger(__name__)
 
@@ -43,10 +44,15 @@ class _RevocationWatch(Subscriber):
     subscription: Subscription | None = None
 
     @override
-    def changed(self, subscription: Subscription, state: KeyState | None, snapshot: bool, /) -> None:
-        if state is not None and state.is_unreadable:
+    def ready(self, subscription: Subscription, /) -> None:
+        if subscription.take_failure() is not None:
+            return
+        subscription.take_beginning()
+        news = subscription.take_row()
+        subscription.take_token()
+        if news is not None and news.state.is_unreadable:
             return  # it is logged, and those who are known stay; whoever is not is not let in
-        self.revocation = None if state is None else state.row
+        self.revocation = None if news is None else news.state.row
         self.known.set()
         ended = 0
         for listener in [listener for listener, is_admitted in self.listeners.items() if is_admitted]:
@@ -56,11 +62,7 @@ class _RevocationWatch(Subscriber):
                 ended += 1
                 listener.end(CLOSE_REVOKED, str(error))
         if ended:
-            log.info("consumer_revoked", consumer=subscription.watch.key.group, sockets=ended)
-
-    @override
-    def refused(self, subscription: Subscription, error: RequestError, /) -> None:
-        log.error("revocations_refused", reason=str(error))  # never happens: the edge may read its own stores
+            log.info("consumer_revoked", consumer=subscription.watch.question.group, sockets=ended)
 
 
 @dataclass
@@ -85,7 +87,8 @@ class Revocations:
         if watch is None:
             watch = self._watches[principal] = _RevocationWatch()
             # The interval 0 makes the hub watch the key by long poll.
-            watch.subscription = self.hub.subscribe(watch, EDGE_CONSUMER, revocation_key(principal), None, 0.0)
+            question = Question(self.store, principal)
+            watch.subscription = self.hub.subscribe(watch, question, WatchOptions(EDGE_CONSUMER))
         watch.listeners[listener] = False
         with ExitStack() as refused:
             refused.callback(self.leave, listener)

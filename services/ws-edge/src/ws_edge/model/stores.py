@@ -1,7 +1,7 @@
 """The stores that clients may read: the message of their rows, the shape of their keys, and who may see them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 
 from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Value
@@ -18,9 +18,12 @@ MAX_KEY_PART = 1024
 JSON = "json"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Store:
-    """One store. `message` is the class of its rows, Value for JSON; `members` is true when a group has many values."""
+    """One store. `message` is the class of its rows, Value for JSON; `members` is true when a group has many values.
+
+    Two stores are equal when they are one object; `is_like` compares their definitions.
+    """
 
     name: str
     message: type[Message]
@@ -43,9 +46,9 @@ class Store:
     def is_like(self, other: "Store") -> bool:
         """Whether both are defined alike, their message included."""
         # The class of the rows is made anew with each reading of the mounted descriptors.
-        mine, theirs = (replace(each, message=Value) for each in (self, other))
-        is_defined_alike = self.message is other.message or _definition(self.message) == _definition(other.message)
-        return mine == theirs and self.kind == other.kind and is_defined_alike
+        names = (each.name for each in fields(self) if each.name != "message")
+        is_same = all(getattr(self, name) == getattr(other, name) for name in names) and self.kind == other.kind
+        return is_same and (self.message is other.message or _definition(self.message) == _definition(other.message))
 
     def decode(self, payload: bytes) -> Message:
         """The row of a payload. Raises DecodeError."""

@@ -20,6 +20,7 @@ from ws_edge.codec.requests import fields_of, watch_request
 from ws_edge.errors import MalformedFrameError, NoStateError, UnreadableRowError
 from ws_edge.model.authorization import Consumer, check_all_rows, check_key, may_see, seen_by
 from ws_edge.model.documents import document
+from ws_edge.model.questions import question_of
 from ws_edge.model.states import KeyState, StoreKey
 from ws_edge.model.stores import Store, Stores, check_key_part, check_known, find
 from ws_edge.rest.caching import PublicCaching, conditional, key_etag, page_etag
@@ -101,7 +102,7 @@ class Reads:
             raise NoStateError(_absence(consumer, store, state))
         state.check_readable()
         state = seen_by(consumer, state)
-        token = token_of(mask_of(store, key, (), consumer), state.position)
+        token = token_of(mask_of(question_of(store, key), (), consumer), state.position)
 
         async def body() -> str:
             return json_text(order_reply(state) | {"token": token})
@@ -169,7 +170,7 @@ class Reads:
         asked = watch_request(watch, self.stores)
         store, key = asked.store, asked.key
         check_key(consumer, store.rule, key)
-        mask = mask_of(store, key, asked.fields, consumer)
+        mask = mask_of(question_of(store, key), asked.fields, consumer)
         if isinstance(key, StoreKey):
             state = await self.client.get(store, key)
             rows = [seen_by(consumer, state)] if state.row is not None and may_see(consumer, state) else []

@@ -9,7 +9,7 @@ from typing import Any
 
 from ws_edge.codec.frames import Codec, Frame
 from ws_edge.metrics import FrameTally
-from ws_edge.watches.tree import Place
+from ws_edge.session.tree import Place
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -26,8 +26,6 @@ class Outbox:
     max_frame_bytes: int
     _frames: deque[Frame] = field(default_factory=deque, init=False)
     _places: dict[Place, None] = field(default_factory=dict, init=False)
-    owing: set[Place] = field(default_factory=set, init=False)
-    """Places whose rows wait for a token that was not known when they were sent."""
 
     def __contains__(self, place: Place) -> bool:
         return place in self._places
@@ -48,13 +46,11 @@ class Outbox:
     def withdraw(self, place: Place) -> None:
         """Forgets a place, and all that it has not sent."""
         self._places.pop(place, None)
-        self.owing.discard(place)
 
     def clear(self) -> None:
         """Forgets everything."""
         self._frames.clear()
         self._places.clear()
-        self.owing.clear()
 
     def take(self) -> Frame | None:
         """Removes and returns the next frame; None when there is none."""
@@ -64,16 +60,9 @@ class Outbox:
             frame = place.next_frame(self.codec, self.tally, self.max_frame_bytes)
             if place.has_more:
                 self._places[place] = None
-            self._note_owing(place)
             if frame is not None:
                 self._frames.extend(self.codec.place_frames(frame))
         return self._frames.popleft() if self._frames else None
-
-    def _note_owing(self, place: Place) -> None:
-        if place.is_owing:
-            self.owing.add(place)
-        else:
-            self.owing.discard(place)
 
 
 @dataclass(slots=True, eq=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from statecast.push.v2.push_pb2 import Blind, Bookmark, Ping
 from ws_edge.session.outbox import Outbox
-from ws_edge.watches.tree import Place
+from ws_edge.session.tree import Place
 
 PING_S = 20
 """How long a socket is silent before it is pinged."""
@@ -51,9 +51,8 @@ class Pings:
         self.bookmarked_at = now
         bookmarks = []
         for place in places:
-            token = "" if place in outbox or place.has_more or place.is_owing else place.newest_token
-            if token and token != place.token:
-                place.token = token
+            token = "" if place in outbox else place.bookmark()
+            if token:
                 bookmarks.append(Bookmark(id=place.tree.id, path=place.path, token=token))
         return bookmarks
 

@@ -24,15 +24,15 @@ from ws_edge.errors import (
     TooManySubscriptionsError,
     UnknownChannelError,
 )
-from ws_edge.hub.hub import Hub
 from ws_edge.metrics import Metrics
 from ws_edge.model.query_specs import check_rights
 from ws_edge.model.states import AnyKey, Path, RangeKey
 from ws_edge.model.stores import Stores, find
 from ws_edge.session.outbox import Outbox, Send, SocketWriter
 from ws_edge.session.pings import PING_S, Pings
+from ws_edge.session.tree import Listener, Place, Tree, weight
 from ws_edge.settings import Settings
-from ws_edge.watches.tree import Listener, Place, Tree, weight
+from ws_edge.watches.hub import Hub
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
@@ -141,12 +141,9 @@ class Session(Listener):
         self._say(reconnect=Reconnect(delay_ms=round(delay_s * 1000)))
 
     def tick(self, now: float) -> None:
-        """Pings the client if that is due, and sends tokens that are known by now. To be called every second."""
+        """Pings the client if that is due. To be called every second."""
         if self.writer.end_code is not None:
             return
-        for place in tuple(self.writer.outbox.owing):
-            if place.can_pay:
-                self.writer.ready(place)
         if self.writer.writing_since is None and self._pings.is_due(self._places(), self.writer.sent_at, now):
             self._ping(now)
 
@@ -245,7 +242,7 @@ class Session(Listener):
             raise TooManySubscriptionsError(f"a socket may have {limit} watches: end some, or open another socket")
         interval = context.interval(request.interval_ms, request.store.name)
         self.reservation.check_subscription(weight(context.granted(request.key), interval))
-        tree = self._trees[request.id] = Tree(request, consumer, context.hub, self, interval, context.clock())
+        tree = self._trees[request.id] = Tree(request, consumer, context.hub, self, interval)
         tree.begin()
 
     def _unwatch(self, watch_id: int) -> None:

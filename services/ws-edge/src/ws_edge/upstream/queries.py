@@ -14,6 +14,7 @@ from statecast_client.limits import MAX_RESPONSE_BYTES
 from statecast_client.shard_map import GroupHashes, hash_group
 from ws_edge.errors import MalformedFrameError, RequestError, RowTooLargeError, UnavailableError, UnknownStoreError
 from ws_edge.model.private_fields import NOBODY, PrivateRow
+from ws_edge.model.questions import Question
 from ws_edge.model.states import AnyKey, KeyState, Position, RangeKey, StoreKey, UnreadableRow
 from ws_edge.model.stores import Store
 
@@ -25,7 +26,7 @@ RESOURCE_EXHAUSTED = 8
 class Query(NamedTuple):
     """A query for a key or a range, encoded once and sent as often as its position stays."""
 
-    key: AnyKey
+    key: AnyKey | Question
     after: Position | None
     whole: bool
     """Of a range: whether all of it is asked for, even when nothing has changed."""
@@ -35,17 +36,24 @@ class Query(NamedTuple):
 
     @staticmethod
     def of(
-        key: AnyKey, after: Position | None = None, whole: bool = False, group: GroupHashes | None = None
+        key: AnyKey | Question, after: Position | None = None, whole: bool = False, group: GroupHashes | None = None
     ) -> "Query":
         """Returns the query for states newer than `after`. `group` are the hashes of the key's group, when known."""
         position = None if after is None else position_message(after)
         request = BatchGetStatesRequest()
         if isinstance(key, StoreKey):
             request.keys.add(key=key_message(key), after=position)
+        elif isinstance(key, Question) and key.is_key:
+            request.keys.add(key=StateKey(group=key.group), after=position)
         else:
             query = request.ranges.add(limit=key.limit, reverse=key.reverse, after=position, whole=whole)
             query.group, query.sort_from, query.sort_to = key.group, key.sort_from, key.sort_to
         return Query(key, after, whole, group or hash_group(key.group), request.SerializeToString())
+
+    @property
+    def is_range(self) -> bool:
+        """Whether it stands among the ranges of a request, not among its keys."""
+        return not self.key.is_key if isinstance(self.key, Question) else isinstance(self.key, RangeKey)
 
     def newer_than(self, position: Position | None, whole: bool = False) -> "Query":
         """Returns the query for states newer than `position`: this one when that and `whole` stay the same."""
@@ -125,7 +133,7 @@ def results(
     unchanged = [Progress()] * len(queries)
     keys, ranges = list[int](), list[int]()
     for index, query in enumerate(queries):
-        (ranges if isinstance(query.key, RangeKey) else keys).append(index)
+        (ranges if query.is_range else keys).append(index)
     for freshness in response.freshness:
         position, lag_ms = _position(freshness.current_through), _lag_ms(freshness, stale_after_ms)
         for place in freshness.keys if lag_ms else ():
@@ -173,9 +181,20 @@ def _result(store: Store, query: Query, result: query_pb2.KeyResult | query_pb2.
         return failure_of(result.error.code, result.error.message)
     if isinstance(result, query_pb2.RangeResult):
         return _range_result(store, query, result, lag_ms)
+    if isinstance(query.key, Question):
+        return _range_of_one(_key_state(store, StoreKey(store.name, query.key.group), result), lag_ms)
     state = _key_state(store, query.key, result)
     state.lag_ms = lag_ms
     return state
+
+
+def _range_of_one(state: KeyState, lag_ms: int) -> RangeResult:
+    """The state of a key as that of a range: all of it, with all that has ever been removed."""
+    position, beginning = state.position, Position(state.position.epoch, -1)
+    if state.row is not None:
+        return RangeResult(beginning, position, True, False, [state], [], True, lag_ms)
+    removal = KeyState(state.key, state.absent_after or position, commit_ns=state.commit_ns)
+    return RangeResult(beginning, position, True, False, [], [removal], True, lag_ms)
 
 
 def _key_state(store: Store, key: AnyKey, result: query_pb2.KeyResult) -> KeyState:

@@ -10,8 +10,8 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from ws_edge.model.authorization import Consumer
-from ws_edge.model.states import AnyKey, Position
-from ws_edge.model.stores import Store
+from ws_edge.model.questions import Question
+from ws_edge.model.states import Position
 
 VERSION = "1"
 EPOCH_BYTES = 8
@@ -26,13 +26,19 @@ class Resumption(NamedTuple):
     position: Position
     ahead: int = 0
 
+    @property
+    def needed(self) -> Position:
+        """The position that a replica must have reached, so that no row of the client goes back."""
+        return Position(self.position.epoch, self.position.offset + self.ahead)
 
-def mask_of(store: Store, key: AnyKey, fields: tuple[str, ...], consumer: Consumer) -> int:
+
+def mask_of(question: Question, fields: tuple[str, ...], consumer: Consumer) -> int:
     """Returns the mask of a question: another for whatever may change the rows that answer it."""
-    rule, reader = store.rule, ""
+    store, rule, reader = question.store, question.store.rule, ""
     if store.private or not rule.everyone:
         reader = f"{consumer.principal}\0{consumer.staff}"
-    parts = VERSION, *map(str, key), "\1".join(fields), repr(rule), repr(store.private), reader
+    asked = store.name, question.group, question.sort_from, question.sort_to, question.limit, question.reverse
+    parts = VERSION, *map(str, asked), "\1".join(fields), repr(rule), repr(store.private), reader
     digest = blake2b("\0".join(parts).encode(), digest_size=EPOCH_BYTES).digest()
     return int.from_bytes(digest, "big")
 

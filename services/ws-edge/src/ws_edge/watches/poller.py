@@ -15,12 +15,12 @@ import structlog
 from typing_extensions import override
 
 from ws_edge.errors import RequestError, UnavailableError
-from ws_edge.hub.hub import Hub
-from ws_edge.hub.watch import Watch, WatchStatus
 from ws_edge.metrics import Metrics
-from ws_edge.model.stores import Store, Stores
-from ws_edge.upstream.queries import Progress, Result
+from ws_edge.model.stores import Store
+from ws_edge.upstream.queries import Progress, RangeResult, Result
 from ws_edge.upstream.query_client import QueryClient
+from ws_edge.watches.hub import Hub
+from ws_edge.watches.watch import Watch, WatchStatus
 
 BATCHING_S = 0.003
 """How long keys that are due at once wait for each other, so that a burst of them makes one call."""
@@ -46,7 +46,6 @@ class Poller:
 
     hub: Hub
     client: QueryClient
-    stores: Stores
     metrics: Metrics
     clock: Callable[[], float]
     woken: asyncio.Event
@@ -57,7 +56,7 @@ class Poller:
     """The maximum time for which a long poll is held."""
     long_poll_keys_per_s: float
     """The maximum number of keys that all long polls together ask for in a second."""
-    _lanes: "dict[tuple[type[Lane], str, str], list[Lane]]" = field(default_factory=dict, init=False)
+    _lanes: "dict[tuple[type[Lane], Store, str], list[Lane]]" = field(default_factory=dict, init=False)
 
     @property
     def held_keys(self) -> int:
@@ -93,24 +92,23 @@ class Poller:
         elif isinstance(result, RequestError):
             self.metrics.failed_keys.inc()
             self.hub.failed(watch, result)
-        else:
+        elif isinstance(result, RangeResult):
             self.metrics.changed_keys.inc()
             self.hub.answered(watch, result)
 
     def forget(self, lane: "Lane") -> None:
-        name = type(lane), lane.store.name, lane.address
+        name = type(lane), lane.store, lane.address
         self._lanes[name].remove(lane)
         if not self._lanes[name]:
             del self._lanes[name]
 
     def _lane_for(self, watch: Watch) -> "Lane":
-        store = self.stores[watch.key.store]
+        store = watch.question.store
         address = self.client.address(store, watch.query())
         kind = LongPollLane if watch.status is WatchStatus.HELD else BatchLane
-        lanes = self._lanes.setdefault((kind, store.name, address), [])
+        lanes = self._lanes.setdefault((kind, store, address), [])
         for lane in lanes:
-            is_open = kind is BatchLane or len(lane.watches) < self.batch_keys
-            if is_open and lane.store is store:  # else it has changed, and the lane goes on as long as it has watches
+            if kind is BatchLane or len(lane.watches) < self.batch_keys:
                 return lane
         lanes.append(kind(self, store, address))
         return lanes[-1]
@@ -152,7 +150,7 @@ class Lane(ABC):
                     log.exception(self.failure, store=self.store.name, keys=len(watches))
                     for watch in watches:
                         self.watches.pop(watch, None)
-                        poller.take(watch, UnavailableError(f"{watch.key} cannot be read: tell the operators"))
+                        poller.take(watch, UnavailableError(f"{watch.question} cannot be read: tell the operators"))
         finally:
             poller.forget(self)
 

@@ -11,12 +11,14 @@ import pytest
 from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import FakeQueryService, Recorder, until
 from testkit.ws_edge.fake_query_service import SHIPPED_STORES
-from ws_edge.hub.hub import Hub
-from ws_edge.hub.poller import FAILED_REST_S, MAX_REST_S, SLOW_S, Poller, rest
 from ws_edge.metrics import Metrics
 from ws_edge.model.authorization import Consumer
+from ws_edge.model.questions import Question
 from ws_edge.model.states import StoreKey
 from ws_edge.upstream.query_client import QueryClient
+from ws_edge.watches.hub import Hub
+from ws_edge.watches.poller import FAILED_REST_S, MAX_REST_S, SLOW_S, Poller, rest
+from ws_edge.watches.subscription import WatchOptions
 
 BATCH_KEYS = 100
 LANE_KEYS = 40
@@ -25,6 +27,10 @@ STAFF = Consumer("", "operator", True)
 
 def key(number: int) -> StoreKey:
     return StoreKey("orders-by-key", f"order-{number}")
+
+
+def question(number: int) -> Question:
+    return Question(SHIPPED_STORES["orders-by-key"], f"order-{number}")
 
 
 @pytest.fixture
@@ -38,8 +44,8 @@ async def client(service: FakeQueryService) -> AsyncIterator[QueryClient]:
 async def hub(client: QueryClient) -> AsyncIterator[Hub]:
     """A hub with a live poller."""
     woken = asyncio.Event()
-    hub = Hub(time.monotonic, 0.005, 60.0, woken.set)
-    poller = Poller(hub, client, SHIPPED_STORES, Metrics(), time.monotonic, woken, BATCH_KEYS, 30.0, 1e6)
+    hub = Hub(time.monotonic, 0.005, woken.set)
+    poller = Poller(hub, client, Metrics(), time.monotonic, woken, BATCH_KEYS, 30.0, 1e6)
     task = asyncio.create_task(poller.run())
     yield hub
     task.cancel()
@@ -49,7 +55,7 @@ async def hub(client: QueryClient) -> AsyncIterator[Hub]:
 async def test_a_burst_of_new_subscriptions_is_one_batch(hub: Hub, service: FakeQueryService) -> None:
     phones = [Recorder() for _ in range(100)]
     for number, phone in enumerate(phones):
-        hub.subscribe(phone, STAFF, key(number), None, 60.0)
+        hub.subscribe(phone, question(number), WatchOptions(STAFF, 60.0))
     await until(lambda: all(phone.events for phone in phones))
 
     assert service.calls["BatchGetStates"] == 1
@@ -58,12 +64,12 @@ async def test_a_burst_of_new_subscriptions_is_one_batch(hub: Hub, service: Fake
 
 async def test_a_change_reaches_the_subscriber_with_the_next_tick(hub: Hub, service: FakeQueryService) -> None:
     phone = Recorder()
-    hub.subscribe(phone, STAFF, key(1), None, 0.02)
+    hub.subscribe(phone, question(1), WatchOptions(STAFF, 0.02))
     await until(lambda: bool(phone.events))
     service.put(key(1), Order(order_id="order-1"))
     await until(lambda: phone.events[-1] == "1")
 
-    assert phone.events == ["snapshot", "unknown!", "1"]
+    assert phone.events == ["snapshot", "1"]
 
 
 async def test_while_an_instance_is_slow_it_has_one_batch_and_keys_are_in_the_next_once(
@@ -71,7 +77,7 @@ async def test_while_an_instance_is_slow_it_has_one_batch_and_keys_are_in_the_ne
 ) -> None:
     service.delay = 0.2
     for number in range(10):
-        hub.subscribe(Recorder(), STAFF, key(number), None, 0.01)
+        hub.subscribe(Recorder(), question(number), WatchOptions(STAFF, 0.01))
         await asyncio.sleep(0.01)
     await until(lambda: service.asked[key(0)] >= 4)
 
@@ -85,7 +91,7 @@ async def test_an_instance_has_one_call_at_a_time_however_many_clients_come_back
     service.delay = 0.005
     phones = [Recorder() for _ in range(20 * BATCH_KEYS)]
     for number, phone in enumerate(phones):
-        hub.subscribe(phone, STAFF, key(number), None, 60.0)
+        hub.subscribe(phone, question(number), WatchOptions(STAFF, 60.0))
     await until(lambda: all(phone.events for phone in phones))
 
     assert (service.most_at_once, service.calls["BatchGetStates"]) == (1, 20)
@@ -99,7 +105,7 @@ async def called(service: FakeQueryService, times: int) -> None:
 async def test_neither_new_keys_nor_timed_ones_starve(hub: Hub, service: FakeQueryService) -> None:
     timed = [Recorder() for _ in range(BATCH_KEYS)]
     for number, phone in enumerate(timed):
-        hub.subscribe(phone, STAFF, key(number), None, 0.005)
+        hub.subscribe(phone, question(number), WatchOptions(STAFF, 0.005))
     await until(lambda: all(phone.events for phone in timed))
     service.delay = 0.005
     rounds, fresh = service.asked[key(0)], list[Recorder]()
@@ -108,7 +114,7 @@ async def test_neither_new_keys_nor_timed_ones_starve(hub: Hub, service: FakeQue
         calls = service.calls["BatchGetStates"]
         for _ in range(2 * BATCH_KEYS):
             fresh.append(Recorder())
-            hub.subscribe(fresh[-1], STAFF, key(BATCH_KEYS + len(fresh)), None, 60.0)
+            hub.subscribe(fresh[-1], question(BATCH_KEYS + len(fresh)), WatchOptions(STAFF, 60.0))
         await called(service, calls + 1)
     await until(lambda: all(phone.events for phone in fresh))
 
@@ -118,10 +124,10 @@ async def test_neither_new_keys_nor_timed_ones_starve(hub: Hub, service: FakeQue
 async def test_a_batch_that_breaks_is_asked_for_again(hub: Hub, client: QueryClient, service: FakeQueryService) -> None:
     phone = Recorder()
     with patch.object(client, "poll", side_effect=RuntimeError("a defect")) as broken:
-        hub.subscribe(phone, STAFF, key(1), None, 0.5)
+        hub.subscribe(phone, question(1), WatchOptions(STAFF, 0.5))
         await until(lambda: broken.call_count > 1)
         assert "snapshot" not in phone.events
-    await until(lambda: phone.events[-2:] == ["snapshot", "unknown!"])
+    await until(lambda: phone.events == ["snapshot"])
 
     assert service.asked[key(1)] >= 1
 
@@ -135,8 +141,8 @@ def test_a_lane_rests_as_long_as_a_slow_batch_took_and_longer_after_a_failure() 
 
 async def test_a_lane_rests_after_each_batch_depending_on_its_result(hub: Hub, service: FakeQueryService) -> None:
     service.delay = 0.15
-    with patch("ws_edge.hub.poller.rest", return_value=0.0) as rests:
-        hub.subscribe(Recorder(), STAFF, key(1), None, 0.01)
+    with patch("ws_edge.watches.poller.rest", return_value=0.0) as rests:
+        hub.subscribe(Recorder(), question(1), WatchOptions(STAFF, 0.01))
         await until(lambda: rests.call_count >= 2)
         service.failing = grpc.StatusCode.RESOURCE_EXHAUSTED
         await until(lambda: rests.call_args.args[1] is False)
@@ -155,14 +161,14 @@ class Live:
 
     def __init__(self, service: FakeQueryService) -> None:
         woken = asyncio.Event()
-        self.hub = Hub(time.monotonic, 0.005, 60.0, woken.set)
+        self.hub = Hub(time.monotonic, 0.005, woken.set)
         self.client = QueryClient([service.address], timeout=30.0, batch_limit=1000, backoff_s=0.0)
         limits = LANE_KEYS, 30.0, 1e6
-        self.poller = Poller(self.hub, self.client, SHIPPED_STORES, Metrics(), time.monotonic, woken, *limits)
+        self.poller = Poller(self.hub, self.client, Metrics(), time.monotonic, woken, *limits)
 
     def watch(self, number: int, interval: float = 0.0) -> Recorder:
         phone = Recorder()
-        self.hub.subscribe(phone, STAFF, key(number), None, interval)
+        self.hub.subscribe(phone, question(number), WatchOptions(STAFF, interval))
         return phone
 
 
@@ -187,7 +193,7 @@ async def test_a_change_ends_the_long_poll_and_the_next_one_follows(live: Live, 
         service.put(key(1), row(1))
         await reported(phone, str(offset))
 
-    assert phone.events == ["snapshot", "unknown!", "1", "2", "3"]
+    assert phone.events == ["snapshot", "1", "2", "3"]
 
 
 async def test_keys_that_join_share_one_long_poll(live: Live, service: FakeQueryService) -> None:
@@ -208,9 +214,9 @@ async def test_while_keys_join_one_by_one_the_long_poll_restarts_only_now_and_th
 ) -> None:
     live.watch(0)
     await until(lambda: service.waiting == 1)
-    with patch("ws_edge.hub.poller.SETTLED_S", 3600.0):
+    with patch("ws_edge.watches.poller.SETTLED_S", 3600.0):
         for number in range(1, LANE_KEYS):
-            await reported(live.watch(number), "unknown!")
+            await reported(live.watch(number), "snapshot")
         polled = service.most_waiting, service.held_keys
         service.put(key(0), row(0))
         await until(lambda: service.held_keys == LANE_KEYS)
@@ -225,7 +231,7 @@ async def test_any_number_of_subscribers_of_a_key_cost_one_long_poll(live: Live,
     calls = service.calls["BatchGetStates"]
     phones += [live.watch(1) for _ in range(500)] + [live.watch(1, interval=0.5) for _ in range(500)]
     service.put(key(1), row(1))
-    await until(lambda: all(phone.events == ["snapshot", "unknown!", "1"] for phone in phones))
+    await until(lambda: all(phone.events == ["snapshot", "1"] for phone in phones))
     await until(lambda: service.waiting == 1)
 
     assert service.calls["BatchGetStates"] == calls + 1
@@ -246,7 +252,7 @@ async def test_a_key_leaves_its_long_poll_when_all_subscribers_have_an_interval(
     live: Live, service: FakeQueryService
 ) -> None:
     fast, slow = Recorder(), live.watch(1, interval=0.02)
-    subscription = live.hub.subscribe(fast, STAFF, key(1), None, 0.0)
+    subscription = live.hub.subscribe(fast, question(1), WatchOptions(STAFF, 0.0))
     await until(lambda: service.waiting == 1)
     live.hub.unsubscribe(subscription)
     service.put(key(1), row(1))
@@ -260,13 +266,13 @@ async def test_a_key_leaves_its_long_poll_when_all_subscribers_have_an_interval(
 
 
 async def test_a_key_that_nobody_watches_any_more_leaves_its_lane(live: Live, service: FakeQueryService) -> None:
-    subscription = live.hub.subscribe(Recorder(), STAFF, key(1), None, 0.0)
+    subscription = live.hub.subscribe(Recorder(), question(1), WatchOptions(STAFF, 0.0))
     await until(lambda: service.waiting == 1)
     live.hub.unsubscribe(subscription)
     service.put(key(1), row(1))
     await until(lambda: live.poller.held_keys == 0)
 
-    assert live.hub.unique_keys == 0
+    assert live.hub.watches == 0
 
 
 async def test_keys_that_come_and_go_leave_their_lane_although_no_poll_ends_by_itself(
@@ -275,7 +281,7 @@ async def test_keys_that_come_and_go_leave_their_lane_although_no_poll_ends_by_i
     """As revocations of consumers with short-lived sockets do: each that joins begins the poll anew."""
     live.watch(0)
     for number in range(1, LANE_KEYS):
-        subscription = live.hub.subscribe(Recorder(), STAFF, key(number), None, 0.0)
+        subscription = live.hub.subscribe(Recorder(), question(number), WatchOptions(STAFF, 0.0))
         await until(lambda: service.held_keys > 1)
         live.hub.unsubscribe(subscription)
     live.watch(LANE_KEYS)
@@ -297,7 +303,7 @@ async def test_an_outage_ends_with_the_newest_value(live: Live, service: FakeQue
     await reported(phone, "1")
     await until(lambda: service.waiting == 1)
 
-    assert phone.events == ["snapshot", "unknown!", "1"]
+    assert phone.events == ["snapshot", "1"]
 
 
 async def test_long_polls_of_many_keys_begin_further_apart(live: Live, service: FakeQueryService) -> None:

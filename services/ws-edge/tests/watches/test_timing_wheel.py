@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ws_edge.hub.hub import TimingWheel
+from ws_edge.watches.timing_wheel import TimingWheel
 
 
 def test_an_item_is_due_from_the_slot_at_or_after_its_time() -> None:

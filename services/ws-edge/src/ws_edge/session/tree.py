@@ -9,7 +9,8 @@ import structlog
 from typing_extensions import override
 
 from statecast.push.v2.push_pb2 import Watching
-from ws_edge.codec.bodies import RowNews, View
+from ws_edge.codec import bodies
+from ws_edge.codec.bodies import View
 from ws_edge.codec.frames import ENVELOPE_BYTES, FILL_BYTES, Codec, PlaceFrame
 from ws_edge.codec.requests import WatchRequest
 from ws_edge.errors import (
@@ -21,19 +22,16 @@ from ws_edge.errors import (
     TooManySubscriptionsError,
     UnreadableRowError,
 )
-from ws_edge.hub.hub import Hub
-from ws_edge.hub.member_changes import MemberChange
-from ws_edge.hub.watch import Subscriber, Subscription
 from ws_edge.metrics import FrameTally
-from ws_edge.model import states
-from ws_edge.model.authorization import Consumer, check_key, seen_by
+from ws_edge.model.authorization import Consumer, check_key
 from ws_edge.model.documents import field_holding
-from ws_edge.model.states import AnyKey, KeyState, Path, RangeKey, name_of, rows_of
-from ws_edge.model.stores import JSON, Store
-from ws_edge.watches.token import mask_of, resumption_of, token_of
+from ws_edge.model.questions import question_of
+from ws_edge.model.states import AnyKey, KeyState, Path, RangeKey, StoreKey, name_of, rows_of
+from ws_edge.model.stores import Store
+from ws_edge.watches.hub import Hub
+from ws_edge.watches.subscription import Beginning, RowNews, Subscriber, Subscription, WatchOptions
 
 ROOT: Path = ()
-BLIND_AFTER_S = 3.0
 
 log = structlog.get_logger(__name__)
 
@@ -65,92 +63,47 @@ class Listener(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Place(Subscriber):
-    """A place: a key or range, the token that its client has of it, and its next frame."""
+    """A place: its subscription, how its rows are shown, and its next frame."""
 
     tree: "Tree"
     path: Path
-    store: Store
     key: AnyKey
     view: View
-    mask: int
     subscription: Subscription | None = None
     """None until the hub has it."""
     children: set[str] = field(default_factory=set)
     """The names of its rows that have a place."""
-    token: str = ""
-    """The last one that the client was sent, or came with."""
-    resumed: bool = False
-    _is_starting: bool = False
-    """Whether `watching` is unsent."""
-    _owes_token: bool = False
-    """Whether rows were sent that count at a later token."""
     _carried: tuple[bytes, ...] = ()
     """The body of a row that did not fit into the frame before."""
-    _refused: set[str] = field(default_factory=set)
-    """The keys of rows of which the client has an error, and so no row."""
 
     @property
     def has_more(self) -> bool:
         """Whether something waits to be sent."""
-        subscription = self.subscription
-        return bool(self._carried) or (subscription is not None and subscription.pending > 0)
+        return bool(self._carried) or (self.subscription is not None and self.subscription.has_news)
 
-    @property
-    def is_owing(self) -> bool:
-        """Whether rows were sent that count at a later token."""
-        return self._owes_token and not self.has_more
-
-    @property
-    def can_pay(self) -> bool:
-        """Whether rows wait for a token that is known now."""
-        return self._owes_token and not self.has_more and bool(self.newest_token)
-
-    @property
-    def newest_token(self) -> str:
-        """The token of all that was sent; empty while something is unsent, or not all is known."""
-        subscription = self.subscription
-        if subscription is None or not subscription.is_in_force or self._is_starting or self._carried:
-            return ""
-        position = subscription.position
-        return "" if position is None else token_of(self.mask, position)
+    def bookmark(self) -> str:
+        """Returns a newer token when nothing has happened; empty when there is none."""
+        return "" if self.subscription is None or self._carried else self.subscription.bookmark()
 
     def blind_s(self, now: float) -> float:
         """Returns for how many seconds the place may be out of date; 0 when it is not."""
-        subscription = self.subscription
-        if subscription is None:
-            return 0.0
-        watch = subscription.watch
-        if not subscription.is_in_force and now - self.tree.began_at >= BLIND_AFTER_S:
-            return now - self.tree.began_at
-        if watch.failing_since is not None and now - watch.failing_since >= BLIND_AFTER_S:
-            return now - watch.confirmed_at
-        return watch.lag_ms / 1000
+        return 0.0 if self.subscription is None else self.subscription.blind_s(now)
 
     def next_frame(self, codec: Codec, tally: FrameTally, max_bytes: int) -> PlaceFrame | None:
         """Takes what waits, as much as fits into a frame; None when there is nothing to say."""
         subscription, tree = self.subscription, self.tree
-        if subscription is None or not subscription.is_in_force:
+        if subscription is None or subscription.is_ended:
             return None
-        watching = self._watching(subscription) if self._is_starting else None
-        self._is_starting = False
-        rows, size = list(self._carried), sum(map(len, self._carried))
-        self._carried = ()
-        while size < FILL_BYTES and (change := subscription.take()) is not None:
-            body = self._body(change, codec, tally, max_bytes)
-            if body is None:
-                continue
-            if rows and size + len(body) > max_bytes - ENVELOPE_BYTES:
-                self._carried = (body,)
-                break
-            rows.append(body)
-            size += len(body) + 1
+        beginning = subscription.take_beginning()
+        watching = None if beginning is None else self._watching(subscription, beginning)
+        if beginning is not None and beginning.resumed:
+            for row in subscription.rows():
+                tree.follow(self, row)
+        rows = self._take_bodies(subscription, codec, tally, max_bytes)
         if subscription.is_ended:  # by what a row has brought
             return None
-        newest = "" if self.has_more else self.newest_token
-        token = newest if watching or rows or self._owes_token else ""
-        self._owes_token = not token and (bool(rows) or watching is not None or self._owes_token)
+        token = "" if self._carried else subscription.take_token()
         if token:
-            self.token = token
             tree.completed(self)
         current = tree.take_current()
         if not (watching or rows or token or current):
@@ -158,32 +111,34 @@ class Place(Subscriber):
         return PlaceFrame(tree.id, self.path, watching, rows, token, current)
 
     @override
-    def started(self, subscription: Subscription, recovered: bool, /) -> None:
-        self.subscription, self.resumed, self._is_starting = subscription, recovered, True
-        self.tree.started(self)
+    def ready(self, subscription: Subscription, /) -> None:
+        self.subscription = subscription
         self.tree.listener.ready(self)
 
-    @override
-    def changed(self, subscription: Subscription, state: KeyState | None, snapshot: bool, /) -> None:
-        self.tree.listener.ready(self)
+    def _take_bodies(self, subscription: Subscription, codec: Codec, tally: FrameTally, max_bytes: int) -> list[bytes]:
+        """Takes rows as far as they fit, and follows each."""
+        rows, size = list(self._carried), sum(map(len, self._carried))
+        self._carried = ()
+        if (failure := subscription.take_failure()) is not None:
+            rows.append(codec.error_body(StoreKey(subscription.watch.question.store.name, ""), failure))
+        while size < FILL_BYTES and (news := subscription.take_row()) is not None:
+            self.tree.follow(self, news.state)
+            body = self._body(news, codec, tally, max_bytes)
+            if body is None:
+                continue
+            if rows and size + len(body) > max_bytes - ENVELOPE_BYTES:
+                self._carried = (body,)
+                break
+            rows.append(body)
+            size += len(body) + 1
+        return rows
 
-    @override
-    def change_taken(self, subscription: Subscription, change: MemberChange, /) -> None:
-        self.tree.follow(self, change.state, resumes=change.before is not None)
-
-    @override
-    def refused(self, subscription: Subscription, error: RequestError, /) -> None:
-        self.tree.refused(self, error)
-
-    def _body(self, change: MemberChange, codec: Codec, tally: FrameTally, max_bytes: int) -> bytes | None:
+    def _body(self, news: RowNews, codec: Codec, tally: FrameTally, max_bytes: int) -> bytes | None:
         """Encodes a row; when no frame can hold it, the error that says so."""
-        state, tally.skipped = change.state, tally.skipped + change.skipped
-        key = state.key.member
-        names = None if key in self._refused else change.names
-        self._refused.discard(key)
+        state, tally.skipped = news.state, tally.skipped + news.skipped
         try:
             state.check_readable()
-            body = codec.body(RowNews(state, names, change.skipped), self.view)
+            body = codec.body(bodies.RowNews(state, news.names, news.skipped), self.view)
         except UnreadableRowError as error:
             return self._error_body(state, codec, error)
         except Exception:
@@ -195,29 +150,29 @@ class Place(Subscriber):
                 f"the row of {state.key} has {len(body)} bytes, and a frame {max_bytes}: what it is now cannot be shown"
             )
             return self._error_body(state, codec, RowTooLargeError(text))
-        if body is not None and not change.snapshot and state.commit_ns is not None:
+        if body is not None and not news.snapshot and state.commit_ns is not None:
             tally.aged((time_ns() - state.commit_ns) / 1e9)
         return body
 
     def _error_body(self, state: KeyState, codec: Codec, error: RequestError) -> bytes:
-        self._refused.add(state.key.member)
+        if self.subscription is not None:
+            self.subscription.failed(state.key.member)
         return codec.error_body(state.key, error)
 
-    def _watching(self, subscription: Subscription) -> Watching:
+    def _watching(self, subscription: Subscription, beginning: Beginning) -> Watching:
         """Says how the place begins, and notes the fields that hold the key and the sort value of its rows."""
-        row = next((each for each in subscription.watch.rows() if not each.is_unreadable), None)
+        row = next((each for each in subscription.visible_rows() if not each.is_unreadable), None)
         if row is not None:
-            row = seen_by(self.tree.consumer, row)
             fields = [field_holding(row, text) for text in (row.key.member, row.key.sort)]
             shown = [name if not self.view.fields or name in self.view.fields else "" for name in fields]
             self.view = self.view._replace(key_field=shown[0], sort_field=shown[1])
         return Watching(
-            resumed=self.resumed,
-            message=JSON if self.store.kind == JSON else self.store.kind,
+            resumed=beginning.resumed,
+            message=subscription.watch.question.store.kind,
             key_field=self.view.key_field,
             sort_field=self.view.sort_field,
             limit=rows_of(self.key),
-            interval_ms=round(subscription.interval * 1000),
+            interval_ms=round(subscription.options.interval * 1000),
         )
 
 
@@ -234,8 +189,6 @@ class Tree:
     listener: Listener
     interval: float
     """In seconds."""
-    began_at: float
-    """By the hub's clock."""
     places: dict[Path, Place] = field(default_factory=dict, init=False)
     _below: dict[Path, str] = field(default_factory=dict, init=False)
     """The tokens of places that have not begun."""
@@ -269,15 +222,6 @@ class Tree:
         self._prune(ROOT)
         self._owes_current = False
 
-    def started(self, place: Place) -> None:
-        """A place has begun: if it resumes, its client has all rows but those that wait, and follows them already."""
-        subscription = place.subscription
-        if not place.resumed or subscription is None or subscription.backlog is None:
-            return
-        for row in tuple(subscription.watch.rows()):
-            if row.key.member not in subscription.backlog:
-                self.follow(place, row, resumes=True)
-
     def completed(self, place: Place) -> None:
         """A place has been sent its token: the client drops places below without a row, and so do their tokens here."""
         if place.path not in self._incomplete:
@@ -294,7 +238,7 @@ class Tree:
         self._owes_current = self._owes_current and not is_complete
         return is_complete
 
-    def follow(self, place: Place, row: KeyState, resumes: bool) -> None:
+    def follow(self, place: Place, row: KeyState) -> None:
         """Watches the place that a row names now, and no other for this row."""
         depth = len(place.path)
         if depth == len(self.request.steps) or self.places.get(place.path) is not place:
@@ -310,19 +254,12 @@ class Tree:
             self._end(path)
         if key is None:
             return
-        token = self._below.pop(path, "") if resumes or path in self._below else ""
+        token = self._below.pop(path, "")
         try:
             self.listener.check_place(key)
             self._watch(path, step.store, key, step.fields, token)
         except TooManySubscriptionsError as error:
             self.listener.failed(self, TooManyRowsError(str(error)))
-
-    def refused(self, place: Place, error: RequestError) -> None:
-        """The hub has ended a place."""
-        if place.path == ROOT:
-            self.listener.failed(self, error)
-        else:
-            self._end(place.path)
 
     def walk(self) -> Iterator[Place]:
         """Returns all places."""
@@ -333,7 +270,8 @@ class Tree:
         if row.is_unreadable:
             return None
         step = self.request.steps[len(place.path)]
-        group = place.store.text_of(seen_by(self.consumer, row).row, step.field)
+        before = self.request.store if place.path == ROOT else self.request.steps[len(place.path) - 1].store
+        group = before.text_of(row.row, step.field)
         key = self.listener.granted(step.key_for(group))
         try:
             step.store.check(key)
@@ -343,23 +281,14 @@ class Tree:
         return key
 
     def _watch(self, path: Path, store: Store, key: AnyKey, fields: tuple[str, ...], token: str) -> None:
-        request, mask = self.request, mask_of(store, key, fields, self.consumer)
-        view = View(fields, request.delta, request.times)
-        place = self.places[path] = Place(self, path, store, key, view, mask, token=token)
+        request = self.request
+        place = self.places[path] = Place(self, path, key, View(fields, request.delta, request.times))
         self._incomplete.add(path)
         if path != ROOT:
             self.places[path[:-1]].children.add(path[-1])
         self.listener.count()
-        resumption = resumption_of(mask, token)
-        subscription = self.hub.subscribe(
-            place,
-            self.consumer,
-            key,
-            None if resumption is None else resumption.position,
-            self.interval,
-            sees_all=store.rule.shows_all(self.consumer),
-            place=states.Place(str(self.id), path),
-        )
+        options = WatchOptions(self.consumer, self.interval, fields, request.delta, token)
+        subscription = self.hub.subscribe(place, question_of(store, key), options)
         if self.places.get(path) is place:
             place.subscription = subscription
         else:  # it has ended while it began

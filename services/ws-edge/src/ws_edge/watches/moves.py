@@ -1,0 +1,44 @@
+"""Changes of rows in a window, as each consumer sees them."""
+
+from dataclasses import dataclass, field
+
+from ws_edge.model.authorization import Consumer, may_see, seen_by
+from ws_edge.model.documents import changed_names
+from ws_edge.model.states import KeyState, Position
+from ws_edge.watches.pending import Names
+
+
+@dataclass(slots=True, eq=False)
+class Move:
+    """A row that has come into a window, changed or left it, as of a position."""
+
+    key: str
+    """The name of the row in its group; empty for a key."""
+    before: KeyState | None
+    after: KeyState | None
+    position: Position
+    _names: dict[tuple[int, int], Names] = field(default_factory=dict, init=False)
+    """Names of changed fields by the views that were compared: all who see the same share them."""
+
+    def is_seen(self, consumer: Consumer) -> tuple[bool, bool]:
+        """Returns whether the consumer may see the row before and the row after the change."""
+        return _is_seen(consumer, self.before), _is_seen(consumer, self.after)
+
+    def names(self, consumer: Consumer) -> Names:
+        """Returns the changed fields, as the consumer sees them; None when all of the row counts as new.
+
+        That is so of one that has another sort value, or cannot be read.
+        """
+        if self.before is None or self.after is None or self.before.key != self.after.key:
+            return None
+        if self.before.is_unreadable or self.after.is_unreadable:
+            return None
+        before, after = seen_by(consumer, self.before), seen_by(consumer, self.after)
+        views = id(before), id(after)
+        if views not in self._names:
+            self._names[views] = changed_names(before.row, after.row)
+        return self._names[views]
+
+
+def _is_seen(consumer: Consumer, state: KeyState | None) -> bool:
+    return state is not None and may_see(consumer, state)

@@ -1,0 +1,281 @@
+"""One subscriber's interest in a question: which rows it still has to be sent, and the token of what it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from ws_edge.errors import RequestError
+from ws_edge.model.authorization import Consumer, may_see, seen_by
+from ws_edge.model.states import KeyState, Position, StoreKey
+from ws_edge.watches.moves import Move
+from ws_edge.watches.pending import Names, Pending
+from ws_edge.watches.token import Resumption, mask_of, resumption_of, token_of
+
+if TYPE_CHECKING:
+    from ws_edge.watches.watch import Watch
+
+BLIND_AFTER_S = 3.0
+"""For so long answers may stay out before a subscription counts as blind."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """How a subscriber wants a question to be answered."""
+
+    consumer: Consumer
+    interval: float = 0.0
+    """The shortest time between two frames, in seconds; 0 tells each change as soon as the edge has it."""
+    fields: tuple[str, ...] = ()
+    """The fields of a row that are told, sorted; empty for all. A change of none of them is no news."""
+    delta: bool = False
+    """Whether changed fields alone are told of a row that the client holds."""
+    token: str = ""
+    """The last token that the client got; empty begins with all rows."""
+
+
+class Subscriber(Protocol):
+    """Hears of subscriptions with news. The hub calls it on the event loop: it must neither block nor raise."""
+
+    __slots__ = ()
+
+    def ready(self, subscription: Subscription, /) -> None:
+        """The subscription has news; called within `subscribe` as well, and again when there are more."""
+
+
+class Beginning(NamedTuple):
+    """How a subscription begins: with the changes since its token, or with all rows."""
+
+    resumed: bool
+
+
+class RowNews(NamedTuple):
+    """A row to be sent, as its consumer sees it."""
+
+    state: KeyState
+    """Without a row it has left, or is not the consumer's to see."""
+    names: Names
+    """The fields that have changed since the row that the client holds; None for the whole row."""
+    skipped: int
+    """How many versions were left out because the client read slowly."""
+    snapshot: bool
+    """Whether it is sent because the subscription begins, and not because it changed now."""
+
+
+class SubscriptionStatus(Enum):
+    """Where a subscription is between its start and its end. The hub alone changes it."""
+
+    WAITING = auto()
+    """Its first answer has not come, or none that is as new as its token."""
+    CURRENT = auto()
+    """It has begun, and its subscriber knows of its news."""
+    QUEUED = auto()
+    """It has begun, and waits for its interval to be over."""
+    ENDED = auto()
+
+
+@dataclass(slots=True, eq=False)
+class Subscription:
+    """A question as one subscriber asks it.
+
+    Frames are made by `take_beginning`, then `take_row` as often as rows fit, then `take_token`. A round has the keys
+    that wait when it begins, and a token as of its beginning ends it: so a client that never catches up is complete
+    again and again. `ahead` of the token says how much newer its rows may be.
+    """
+
+    watch: Watch
+    subscriber: Subscriber
+    options: WatchOptions
+    asked_at: float
+    """When it was subscribed, in seconds of the hub's clock."""
+    status: SubscriptionStatus = field(default=SubscriptionStatus.WAITING, init=False)
+    next_at: float = field(default=0.0, init=False)
+    """When its interval is over."""
+    token: Resumption | None = field(default=None, init=False)
+    """The client's; None when it has none."""
+    is_complete: bool = field(default=False, init=False)
+    """Whether it has given a token since it began."""
+    failure: RequestError | None = field(default=None, init=False)
+    """Why its row cannot be read, until the subscriber has taken it."""
+    _pending: Pending = field(default_factory=Pending, init=False)
+    _mask: int = field(init=False)
+    _beginning: Beginning | None = field(default=None, init=False)
+    _owes_token: bool = field(default=False, init=False)
+    _is_in_round: bool = field(default=False, init=False)
+    _round_position: Position | None = field(default=None, init=False)
+    """The position of the window when the round began; None when it was outdated."""
+    _sent: Position | None = field(default=None, init=False)
+    """The newest position of the rows and departures that were taken."""
+    _last_token: Position | None = field(default=None, init=False)
+    _floor: Position | None = field(default=None, init=False)
+    """Of a key that resumed from a position that is not known here yet: what is not newer is no news."""
+
+    def __post_init__(self) -> None:
+        options = self.options
+        self._mask = mask_of(self.watch.question, options.fields, options.consumer)
+        self.token = resumption_of(self._mask, options.token)
+
+    @property
+    def is_ended(self) -> bool:
+        return self.status is SubscriptionStatus.ENDED
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there is something to take."""
+        if self.is_ended:
+            return False
+        if self._beginning is not None or self.failure is not None or len(self._pending) > 0:
+            return True
+        return self._owes_token and not self.watch.window.is_outdated
+
+    def take_beginning(self) -> Beginning | None:
+        """Returns how the subscription begins, once."""
+        beginning, self._beginning = self._beginning, None
+        return beginning
+
+    def take_failure(self) -> RequestError | None:
+        """Returns why the row cannot be read, once each time that this begins."""
+        failure, self.failure = self.failure, None
+        return failure
+
+    def take_row(self) -> RowNews | None:
+        """Removes and returns the next row of the round; None when the round has ended."""
+        if self.is_ended:
+            return None
+        if not self._is_in_round:
+            self._begin_round()
+        while (taken := self._pending.take()) is not None:
+            key, entry = taken
+            state = self._state_of(key)
+            self._note_sent(state.position)
+            if state.row is None and not entry.held:
+                continue  # it came and went before the client heard of it
+            self._owes_token = True
+            return RowNews(state, entry.names, entry.skipped, entry.snapshot)
+        self._is_in_round = self._owes_token  # else no token ends the round
+        return None
+
+    def take_token(self) -> str:
+        """Returns the token of what was taken; empty when more rows come before it, or nothing was taken."""
+        if self.is_ended or not self._owes_token or self._pending.has_round():
+            return ""
+        if len(self._pending) > 0 and not self._is_in_round:
+            return ""
+        position = self._round_position if len(self._pending) > 0 else self._known()
+        self._is_in_round = False
+        if position is None:
+            return ""
+        self._owes_token, self.is_complete = False, True
+        return self._token_of(position)
+
+    def bookmark(self) -> str:
+        """Returns a newer token, when nothing has happened since the last one but that the position has moved."""
+        position, last = self._known(), self._last_token
+        is_quiet = self.is_complete and not self.has_news and not self._is_in_round
+        if not is_quiet or position is None or position == last or not self._can_resume():
+            return ""
+        return self._token_of(position)
+
+    def failed(self, key: str) -> None:
+        """Notes that a row could not be sent, so that its next version comes whole."""
+        self._pending.failed(key)
+
+    def rows(self) -> Iterator[KeyState]:
+        """Returns the rows that the client holds: those that the consumer may see, but for the ones that wait."""
+        return (row for row in self.visible_rows() if row.key.member not in self._pending)
+
+    def visible_rows(self) -> Iterator[KeyState]:
+        """Returns the rows that the consumer may see now."""
+        seen = (self._visible(row) for row in tuple(self.watch.window.rows.values()))
+        return (row for row in seen if row is not None)
+
+    def blind_s(self, now: float) -> float:
+        """Returns for how many seconds the subscription may be out of date; 0 while the edge sees."""
+        if self.status is SubscriptionStatus.WAITING:
+            silent = now - self.asked_at
+        else:
+            silent = now - self.watch.confirmed_at if self.watch.failing_since is not None else 0.0
+        if silent < BLIND_AFTER_S:
+            silent = 0.0
+        return max(silent, self.watch.lag_ms / 1000)
+
+    def begin(self) -> None:
+        """Begins with the rows that are known; the hub calls it once."""
+        window, token = self.watch.window, self.token
+        missed = window.missed_after(token.position) if token is not None and self._can_resume() else None
+        self._beginning, self._owes_token = Beginning(missed is not None), True
+        if missed is not None:
+            self._pending.begin(missed, held=True)
+            if token is not None and window.position is not None and token.position > window.position:
+                self._floor = token.position
+        else:
+            self._pending.begin((key for key, row in window.rows.items() if self._visible(row)), held=False)
+
+    def note(self, move: Move) -> None:
+        """Adds a change of the window, unless the consumer may not see it or the client has it."""
+        saw, sees = move.is_seen(self.options.consumer)
+        if self._is_known(move) or not (saw or sees):
+            return
+        has_base, self._floor = self._floor is None, None
+        if not (saw and sees and has_base and (self.options.delta or self.options.fields)):
+            self._pending.add(move.key, None, held=saw or not has_base)
+            return
+        names = move.names(self.options.consumer)
+        if names is not None and self.options.fields:
+            names = names.intersection(self.options.fields)
+        if names is None or names:
+            self._pending.add(move.key, names, held=True)
+
+    def offered(self) -> None:
+        """Notes that the subscriber knows of the news."""
+        self._pending.offered()
+
+    def end(self) -> None:
+        """Lets go of the subscriber, which must not live as long as somebody remembers the subscription."""
+        self.status = SubscriptionStatus.ENDED
+        del self.subscriber
+
+    def _begin_round(self) -> None:
+        self._is_in_round, self._round_position = True, self._known()
+        self._pending.begin_round()
+
+    def _known(self) -> Position | None:
+        """The position up to which everything is known here, or at the client; None while the window is read anew."""
+        position, floor = self.watch.window.position, self._floor
+        if self.watch.window.is_outdated or position is None:
+            return None
+        return floor if floor is not None and floor.epoch == position.epoch and floor > position else position
+
+    def _is_known(self, move: Move) -> bool:
+        floor = self._floor
+        return floor is not None and floor.epoch == move.position.epoch and move.position.offset <= floor.offset
+
+    def _note_sent(self, position: Position) -> None:
+        sent = self._sent
+        self._sent = max(sent, position) if sent is not None and sent.epoch == position.epoch else position
+
+    def _token_of(self, position: Position) -> str:
+        sent, self._last_token = self._sent, position
+        ahead = sent.offset - position.offset if sent is not None and sent.epoch == position.epoch else 0
+        return token_of(self._mask, position, max(0, ahead))
+
+    def _state_of(self, key: str) -> KeyState:
+        """The newest row as the consumer sees it; a state without one when there is none for it."""
+        window = self.watch.window
+        state = self._visible(window.rows.get(key))
+        if state is None:
+            assert window.position is not None  # noqa: S101  an answer has brought the key
+            question = window.question
+            state = KeyState(StoreKey(question.store.name, question.group, "", key), window.position)
+        return state
+
+    def _visible(self, row: KeyState | None) -> KeyState | None:
+        consumer = self.options.consumer
+        return seen_by(consumer, row) if row is not None and may_see(consumer, row) else None
+
+    def _can_resume(self) -> bool:
+        """Whether nothing is hidden row by row, so that a position says which rows the client has."""
+        question = self.watch.question
+        return question.is_key or question.store.rule.shows_all(self.options.consumer)

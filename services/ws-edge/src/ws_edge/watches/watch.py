@@ -1,0 +1,107 @@
+"""A question that is watched: its subscriptions, its next read, and since when nobody has answered for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from ws_edge.errors import RequestError
+from ws_edge.model.questions import Question
+from ws_edge.upstream.queries import Query, RangeResult
+from ws_edge.watches.subscription import Subscription, SubscriptionStatus
+from ws_edge.watches.window import Window
+
+UNKNOWN_SHARE = 0.01
+"""A key that has had no row for a while is read again after this share of that time: most will never have one."""
+
+MAX_UNKNOWN_S = 1.0
+
+
+class WatchStatus(Enum):
+    """How a watch is read. The hub alone changes it."""
+
+    SCHEDULED = auto()
+    """Its next timed read is in the schedule."""
+    ASKED = auto()
+    """A timed read of it is due or under way."""
+    HELD = auto()
+    """It is in a long poll, so the edge has its changes at once."""
+    ENDED = auto()
+    """Nobody watches it."""
+
+
+@dataclass(slots=True, eq=False)
+class Watch:
+    """A question, its known rows and its subscriptions: one read, however many subscriptions there are."""
+
+    question: Question
+    due: float
+    """When its latest timed read was due, in seconds of the hub's clock."""
+    window: Window = field(init=False)
+    subscriptions: dict[Subscription, None] = field(default_factory=dict, init=False)
+    waiting: dict[Subscription, bool] = field(default_factory=dict, init=False)
+    """Those that have not begun, and whether a read that regards them has been asked for."""
+    interval: float = field(default=0.0, init=False)
+    """The shortest interval of its subscriptions, in seconds; 0 keeps it in a long poll."""
+    status: WatchStatus = field(default=WatchStatus.SCHEDULED, init=False)
+    confirmed_at: float = field(init=False)
+    """When a replica last answered for it, or when it began."""
+    lag_ms: int = field(default=0, init=False)
+    """For how long the last answer may have been out of date; 0 for a short time."""
+    failing_since: float | None = field(default=None, init=False)
+    """Since when each read of it has failed; None when the last one has not."""
+    failure: RequestError | None = field(default=None, init=False)
+    """Why its row cannot be read, as its subscriptions were told."""
+    unknown_since: float = field(init=False)
+    """Since when a key is known to have no row, or is watched."""
+    _query: Query | None = field(default=None, init=False)
+    _intervals: dict[float, int] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.window = Window(self.question)
+        self.unknown_since = self.confirmed_at = self.due
+
+    def add(self, subscription: Subscription) -> None:
+        self.subscriptions[subscription] = None
+        interval = subscription.options.interval
+        self._intervals[interval] = self._intervals.get(interval, 0) + 1
+        self.interval = min(self._intervals)
+
+    def remove(self, subscription: Subscription) -> None:
+        del self.subscriptions[subscription]
+        self.waiting.pop(subscription, None)
+        interval = subscription.options.interval
+        self._intervals[interval] -= 1
+        if not self._intervals[interval]:
+            del self._intervals[interval]
+            self.interval = min(self._intervals, default=0.0)
+
+    def query(self) -> Query:
+        """Returns the query to send now; its encoding is kept while it stays the same."""
+        after, whole = self.window.position, self.window.is_outdated
+        tokens = (subscription.token for subscription in self.waiting)
+        resuming = [token.position for token in tokens if token is not None and self.window.reaches_back(token)]
+        if self.question.is_key:
+            whole = False
+        elif resuming:
+            after, whole = min(resuming), True
+        self._query = (self._query or Query.of(self.question)).newer_than(after, whole)
+        return self._query
+
+    def pause(self, now: float) -> float:
+        """Returns after how many seconds the next timed read is due; 0 when it is to be read by long poll."""
+        is_known = not self.question.is_key or self.window.position is None or len(self.window.rows) > 0
+        if self.interval == 0 or is_known:
+            self.unknown_since = now
+            return self.interval
+        return max(self.interval, min((now - self.unknown_since) * UNKNOWN_SHARE, MAX_UNKNOWN_S))
+
+    def accept(self, result: RangeResult) -> bool:
+        """Takes a result over unless it is old; returns whether a subscription may have news."""
+        was_outdated = self.window.is_outdated
+        moves = self.window.accept(result)
+        for subscription in self.subscriptions if moves else ():
+            if subscription.status is not SubscriptionStatus.WAITING:
+                for move in moves:
+                    subscription.note(move)
+        return bool(moves) or was_outdated
