@@ -65,7 +65,7 @@ async def test_a_consumer_has_a_limit_of_subscriptions_over_all_of_its_sockets()
         later = await watch(second, "3")
 
     assert statuses == ["Unknown", "Unknown"]
-    assert (error["error"]["code"], error["error"]["order_id"]) == ("too_many_subscriptions", "3")
+    assert (error["error"]["code"], error["error"]["order_id"]) == ("too_many_watches", "3")
     assert again["data"]["order_id"] == "2"
     assert later["data"]["order_id"] == "3"
 
@@ -74,14 +74,14 @@ async def test_a_range_counts_as_many_rows_as_it_may_have() -> None:
     """Else the ranges of one consumer, each with rows of its own, could fill the memory."""
     groups = {"store": "orders-by-customer", "group": "customer-0001", "limit": 60}
     async with RunningEdge(consumer_subscriptions=100) as edge, edge.socket("/v1/stream") as socket:
-        answers = []
-        for sort_from in ("1", "2"):
-            await socket.send(json.dumps({"watch_range": {"range": groups | {"sort_from": sort_from}}}))
-            answers.append(json.loads(await socket.recv()))
+        watches = [{"id": number, "sort_from": str(number), **groups} for number in (1, 2)]
+        await socket.send(json.dumps({"watch": watches}))
+        ended = json.loads(await socket.recv())
+        while "ended" not in ended:
+            ended = json.loads(await socket.recv())
 
-    assert answers[0]["range_watched"]["range"]["limit"] == 60
-    assert answers[1]["error"]["code"] == "too_many_subscriptions"
-    assert "watches 60 rows of 100" in answers[1]["error"]["message"]
+    assert (ended["id"], ended["ended"]["code"]) == (2, "too_many_watches")
+    assert "watches 60 rows of 100" in ended["ended"]["message"]
 
 
 async def test_sockets_above_the_pace_are_refused_with_retry_after() -> None:

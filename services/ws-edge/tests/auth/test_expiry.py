@@ -10,11 +10,11 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 
 from statecast.orders.v1.order_pb2 import Order
-from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
+from statecast.push.v2.push_pb2 import ClientFrame, Renew, ServerFrame
 from testkit.ws_edge.edge import Clock, RunningEdge, until
 from ws_edge.auth.expiry import ExpiryTimer, expiry_of
 from ws_edge.auth.gateway import Credential
-from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL, JSON_SUBPROTOCOL
+from ws_edge.codec.frames import BINARY_SUBPROTOCOL, JSON_SUBPROTOCOL
 from ws_edge.errors import CLOSE_EXPIRED
 from ws_edge.model.states import StoreKey
 from ws_edge.session.sockets import TICKET_SUBPROTOCOL
@@ -57,60 +57,58 @@ async def test_a_socket_is_closed_when_its_credential_expires(edge: RunningEdge,
     await until(lambda: edge.parts.hub.subscriptions == 0)
 
 
+async def renewed(socket: ClientConnection, ticket: str) -> dict[str, Any]:
+    """Renews on `/v1/stream`; returns the answer."""
+    await socket.send(json.dumps({"renew": {"ticket": ticket}}))
+    answer: dict[str, Any] = json.loads(await socket.recv())
+    return answer
+
+
 async def test_a_renewed_socket_goes_on(edge: RunningEdge) -> None:
     now = edge.wall_clock.now
-    async with edge.socket("/v1/stream", expires_at=now + SOON_S) as socket:
-        opening = json.loads(await socket.recv())
-        renewal = await ticket(edge, expires_at=now + 3600)
-        await socket.send(json.dumps({"id": "a", "auth_refresh": {"ticket": renewal["ticket"]}}))
-        answer = json.loads(await socket.recv())
-        edge.wall_clock.now += 1800
-        await socket.send(json.dumps({"id": "b", "subscribe": {"store": KEY.store, "key": {"group": KEY.group}}}))
-        later = json.loads(await socket.recv())
+    renewal = await ticket(edge, expires_at=now + 3600)
+    async with edge.socket("/v1/stream", expires_at=now + 60) as socket:
+        hello = json.loads(await socket.recv())["hello"]
+        answer = await renewed(socket, renewal["ticket"])
+        edge.wall_clock.now += 61
+        await socket.send(json.dumps({"ping": {}}))
+        pong = json.loads(await socket.recv())
 
-    assert opening == {"authenticated": {"expires_at": "1970-01-01T00:16:40.100Z"}}, "the end of the first credential"
-    assert answer == {"id": "a", "authenticated": {"expires_at": renewal["expires_at"]}}
-    assert later["id"] == "b"
+    assert renewal["expires_in_s"] == 60, "of the ticket"
+    assert 59 <= hello["expires_in_s"] <= 60
+    assert 3599 <= answer["access"]["expires_in_s"] <= 3600
+    assert "ping" in pong
 
 
-async def test_a_renewed_socket_is_closed_at_its_new_end(edge: RunningEdge) -> None:
-    now = edge.wall_clock.now
-    async with edge.socket(expires_at=now + 3600) as socket:
-        renewal = await ticket(edge, expires_at=now + SOON_S)
+async def test_a_socket_of_orders_is_renewed_in_its_own_form(edge: RunningEdge) -> None:
+    renewal = await ticket(edge, expires_at=edge.wall_clock.now + 3600)
+    async with edge.socket(expires_at=edge.wall_clock.now + 60) as socket:
         await socket.send(json.dumps({"type": "auth_refresh", "ticket": renewal["ticket"]}))
         answer = json.loads(await socket.recv())
-        edge.wall_clock.now += SOON_S
 
-        assert answer == {"type": "authenticated", "expires_at": renewal["expires_at"]}
-        assert await close_code_of(socket) == CLOSE_EXPIRED
+    assert answer["type"] == "authenticated"
+    assert 3599 <= answer["expires_in_s"] <= 3600
 
 
-async def test_a_credential_without_an_expiry_renews_forever(edge: RunningEdge) -> None:
+async def test_a_binary_socket_is_renewed(edge: RunningEdge) -> None:
     renewal = await ticket(edge)
-    frame = ClientFrame(id="a")
-    frame.auth_refresh.ticket = renewal["ticket"]
-    async with edge.socket(
-        "/v1/stream", subprotocols=[BINARY_SUBPROTOCOL], expires_at=edge.wall_clock.now + 60
-    ) as socket:
-        opening = ServerFrame.FromString(await socket.recv(decode=False))
-        await socket.send(frame.SerializeToString())
+    async with edge.socket("/v1/stream", subprotocols=[BINARY_SUBPROTOCOL]) as socket:
+        hello = ServerFrame.FromString(await socket.recv(decode=False))
+        await socket.send(ClientFrame(renew=Renew(ticket=renewal["ticket"])).SerializeToString())
         answer = ServerFrame.FromString(await socket.recv(decode=False))
 
-    assert opening.authenticated.expires_at.seconds == edge.wall_clock.now + 60
-    assert "expires_at" not in renewal
-    assert (answer.id, answer.WhichOneof("event")) == ("a", "authenticated")
-    assert not answer.authenticated.HasField("expires_at")
+    assert hello.hello.protocol == 2
+    assert answer.access.expires_in_s > 0
 
 
 async def test_a_ticket_of_another_consumer_is_refused_and_renews_nothing(edge: RunningEdge) -> None:
     renewal = await ticket(edge, "customer-0002", edge.wall_clock.now + 3600)
     async with edge.socket("/v1/stream", expires_at=edge.wall_clock.now + SOON_S) as socket:
         await socket.recv()
-        await socket.send(json.dumps({"id": "a", "auth_refresh": {"ticket": renewal["ticket"]}}))
-        answer = json.loads(await socket.recv())
+        answer = await renewed(socket, renewal["ticket"])
         edge.wall_clock.now += SOON_S
 
-        assert (answer["id"], answer["error"]["code"]) == ("a", "ticket_refused")
+        assert answer["error"]["code"] == "ticket_refused"
         assert await close_code_of(socket) == CLOSE_EXPIRED
 
 
@@ -149,15 +147,18 @@ async def test_a_ticket_needs_the_gateways_proof(edge: RunningEdge) -> None:
 async def test_a_ticket_opens_the_socket_of_a_client_that_cannot_send_headers(edge: RunningEdge) -> None:
     opening = await ticket(edge, expires_at=edge.wall_clock.now + SOON_S)
     edge.query.put(KEY, Order(order_id=KEY.group, customer_id="customer-0001"))
-    subscribe = {"id": "a", "subscribe": {"store": KEY.store, "key": {"group": KEY.group}}}
+    watch = {"id": 1, "store": KEY.store, "group": KEY.group}
     async with edge.stranger_socket("/v1/tickets/stream", offers(opening["ticket"])) as socket:
-        await socket.send(json.dumps(subscribe))
-        answers = [json.loads(await socket.recv()) for _ in range(3)]
+        await socket.send(json.dumps({"watch": [watch]}))
+        answers = [json.loads(await socket.recv())]
+        while "rows" not in answers[-1]:
+            answers.append(json.loads(await socket.recv()))
         edge.wall_clock.now += SOON_S
 
         assert await close_code_of(socket) == CLOSE_EXPIRED
     assert socket.subprotocol == JSON_SUBPROTOCOL
-    assert [set(answer) - {"id"} for answer in answers] == [{"authenticated"}, {"subscribed"}, {"changed"}]
+    assert "hello" in answers[0]
+    assert answers[-1]["rows"][0]["row"]["order_id"] == KEY.group
 
 
 @pytest.mark.parametrize("tickets", [(), ("",), ("made.up",), ("a", "b")])
@@ -257,7 +258,7 @@ async def test_a_ticket_of_a_key_begins_the_age_of_its_socket_anew() -> None:
             ticket = (await client.post("/v1/tickets")).json()["ticket"]
         await socket.send(json.dumps({"type": "auth_refresh", "ticket": ticket}))
 
-        assert json.loads(await socket.recv()) == {"type": "authenticated"}
+        assert json.loads(await socket.recv())["type"] == "authenticated"
 
 
 def test_sockets_that_were_opened_together_do_not_end_together() -> None:

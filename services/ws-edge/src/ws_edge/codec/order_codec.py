@@ -85,6 +85,10 @@ class OrderCodec(Codec):
     def place_frames(self, frame: PlaceFrame) -> list[Frame]:
         order_id = self._orders.get(frame.id, "")
         if frame.ended is not None:
+            del self._orders[frame.id]
+            if self._ids.get(order_id, frame.id) != frame.id:
+                return []  # it was asked for again
+            self._ids.pop(order_id, None)
             if frame.ended.code:
                 problem = _problem(frame.ended.code, frame.ended.message, order_id)
                 return [_frame({"type": "error", "error": problem})]
