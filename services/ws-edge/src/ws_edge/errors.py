@@ -14,6 +14,7 @@ EdgeError                          any of them; the text gives the remedy
 │   ├── TooManyChannelsError       too_many_channels       429
 │   ├── TicketRefusedError         ticket_refused          403
 │   ├── UnknownChannelError        unknown_channel         404
+│   ├── ChannelEndedError          channel_ended           404
 │   ├── UnreadableRowError         unreadable_row          500
 │   ├── RowTooLargeError           row_too_large           500
 │   ├── NotConfiguredError         not_configured          501
@@ -117,6 +118,10 @@ class UnknownChannelError(RequestError, code="unknown_channel", http_status=404)
     def __init__(self, channel_id: str) -> None:
         text = f"there is no channel {channel_id[:80]!r}, or it has expired: create one with POST /v1/channels"
         super().__init__(text)
+
+
+class ChannelEndedError(RequestError, code="channel_ended", http_status=404):
+    """The channel has expired or was deleted while it was watched."""
 
 
 class UnreadableRowError(RequestError, code="unreadable_row", http_status=500):

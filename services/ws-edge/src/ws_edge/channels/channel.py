@@ -16,6 +16,8 @@ from ws_edge.model.states import KeyState, Position, StoreKey
 
 ID_FORMAT = re.compile(r"[A-Za-z0-9_-]{22}")
 ID_BYTES = 16
+REVISION_MEMBER = "/latest"
+"""No watch can have this name."""
 NAME_FORMAT = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -59,7 +61,7 @@ def head_key(channel_id: str) -> StoreKey:
 
 
 def revision_key(channel_id: str) -> StoreKey:
-    return StoreKey(CHANNELS.name, channel_id, "revision", "latest")
+    return StoreKey(CHANNELS.name, channel_id, "revision", REVISION_MEMBER)
 
 
 def watch_key(channel_id: str, name: str) -> StoreKey:

@@ -19,7 +19,8 @@ from ws_edge.model.stores import Store, Stores, check_key_part, find
 
 MAX_ID = 2**32 - 1
 PARTS = ("unwatch", "watch", "renew", "ping")
-CHANNEL_FIELDS = frozenset({"id", "channel", "below"})
+CHANNEL_FIELDS = frozenset({"id", "channel", "token", "below"})
+"""The token is ignored: a channel begins anew, and its places resume."""
 
 
 class WatchRequest(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Any
 
 from ws_edge.codec.frames import Codec, Frame
 from ws_edge.metrics import FrameTally
+from ws_edge.session.channel_watch import ChannelWatch
 from ws_edge.session.tree import Place
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -25,9 +26,9 @@ class Outbox:
     tally: FrameTally
     max_frame_bytes: int
     _frames: deque[Frame] = field(default_factory=deque, init=False)
-    _places: dict[Place, None] = field(default_factory=dict, init=False)
+    _places: dict[Place | ChannelWatch, None] = field(default_factory=dict, init=False)
 
-    def __contains__(self, place: Place) -> bool:
+    def __contains__(self, place: Place | ChannelWatch) -> bool:
         return place in self._places
 
     @property
@@ -39,11 +40,11 @@ class Outbox:
         """Adds a frame about the socket."""
         self._frames.append(frame)
 
-    def ready(self, place: Place) -> None:
+    def ready(self, place: Place | ChannelWatch) -> None:
         """Adds a place, unless it waits already."""
         self._places[place] = None
 
-    def withdraw(self, place: Place) -> None:
+    def withdraw(self, place: Place | ChannelWatch) -> None:
         """Forgets a place, and all that it has not sent."""
         self._places.pop(place, None)
 
@@ -92,7 +93,7 @@ class SocketWriter:
             self.outbox.put(frame)
             self._begin()
 
-    def ready(self, place: Place) -> None:
+    def ready(self, place: Place | ChannelWatch) -> None:
         """Sends the next frames of a place, in turn with all others."""
         if self.end_code is None:
             self.outbox.ready(place)

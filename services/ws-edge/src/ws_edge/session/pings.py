@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from statecast.push.v2.push_pb2 import Blind, Bookmark, Ping
+from ws_edge.session.channel_watch import ChannelWatch
 from ws_edge.session.outbox import Outbox
 from ws_edge.session.tree import Place
 
@@ -25,7 +26,7 @@ class Pings:
     _blind_ids: frozenset[int] = field(default=frozenset(), init=False)
     """The watches that the last ping has named."""
 
-    def is_due(self, places: Iterable[Place], sent_at: float, now: float) -> bool:
+    def is_due(self, places: Iterable[Place | ChannelWatch], sent_at: float, now: float) -> bool:
         """Whether the socket was idle for long, or other watches than before are out of date."""
         if now - sent_at >= PING_S:
             return True
@@ -34,7 +35,7 @@ class Pings:
         self.looked_at = now
         return frozenset(_lags(places, now)) != self._blind_ids
 
-    def ping(self, places: Iterable[Place], outbox: Outbox, now: float) -> Ping:
+    def ping(self, places: Iterable[Place | ChannelWatch], outbox: Outbox, now: float) -> Ping:
         """Returns the ping to send now."""
         places = tuple(places)
         lags = _lags(places, now)
@@ -45,7 +46,7 @@ class Pings:
         blind = [Blind(ids=ids, lag_s=lag) for lag, ids in sorted(by_lag.items())]
         return Ping(bookmarks=self._bookmarks(places, outbox, now), blind=blind)
 
-    def _bookmarks(self, places: Iterable[Place], outbox: Outbox, now: float) -> list[Bookmark]:
+    def _bookmarks(self, places: Iterable[Place | ChannelWatch], outbox: Outbox, now: float) -> list[Bookmark]:
         if now - self.bookmarked_at < BOOKMARKS_S:
             return []
         self.bookmarked_at = now
@@ -53,11 +54,11 @@ class Pings:
         for place in places:
             token = "" if place in outbox else place.bookmark()
             if token:
-                bookmarks.append(Bookmark(id=place.tree.id, path=place.path, token=token))
+                bookmarks.append(Bookmark(id=place.tree.id, path=place.full_path, token=token))
         return bookmarks
 
 
-def _lags(places: Iterable[Place], now: float) -> dict[int, float]:
+def _lags(places: Iterable[Place | ChannelWatch], now: float) -> dict[int, float]:
     """Returns for how many seconds each watch may be out of date, by its id; those that are not are left out."""
     lags = dict[int, float]()
     for place in places:

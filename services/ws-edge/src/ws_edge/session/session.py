@@ -22,12 +22,12 @@ from ws_edge.errors import (
     RequestError,
     StoreChangedError,
     TooManySubscriptionsError,
-    UnknownChannelError,
 )
 from ws_edge.metrics import Metrics
 from ws_edge.model.query_specs import check_rights
 from ws_edge.model.states import AnyKey, Path, RangeKey
 from ws_edge.model.stores import Stores, find
+from ws_edge.session.channel_watch import ChannelListener, ChannelWatch
 from ws_edge.session.outbox import Outbox, Send, SocketWriter
 from ws_edge.session.pings import PING_S, Pings
 from ws_edge.session.tree import Listener, Place, Tree, weight
@@ -74,7 +74,7 @@ class SessionContext:
 
 
 @dataclass(slots=True, eq=False)
-class Session(Listener):
+class Session(Listener, ChannelListener):
     """One socket: begins and ends its watches, and hands the writer those that have something to send.
 
     Objects that end a session refer to it, and are known to `run` alone, so that it is freed as soon as the socket is
@@ -93,7 +93,7 @@ class Session(Listener):
     throttled_s: float = field(default=0.0, init=False)
     """For how many seconds the socket was not read, because its client had sent more than it may."""
     _pings: Pings = field(init=False)
-    _trees: dict[int, Tree] = field(default_factory=dict, init=False)
+    _trees: dict[int, Tree | ChannelWatch] = field(default_factory=dict, init=False)
     _highest: int = field(default=0, init=False)
     """The highest id of a watch so far."""
     _warned: set[str] = field(default_factory=set, init=False)
@@ -149,10 +149,13 @@ class Session(Listener):
 
     def end_stores(self, stores: Collection[str]) -> None:
         """Ends all watches of these stores, which are others now, and tells the client when to ask for them again."""
-        for tree in [each for each in self._trees.values() if not each.stores.isdisjoint(stores)]:
-            names = " and ".join(sorted(tree.stores.intersection(stores)))
-            error = StoreChangedError(f"the store {names} has changed: ask again")
-            self._end_tree(tree, error, retry_ms=randrange(STORE_CHANGED_SPREAD_MS))  # noqa: S311  it is no secret
+        for tree in tuple(self._trees.values()):
+            if isinstance(tree, ChannelWatch):
+                tree.restart(stores)
+            elif not tree.stores.isdisjoint(stores):
+                names = " and ".join(sorted(tree.stores.intersection(stores)))
+                error = StoreChangedError(f"the store {names} has changed: ask again")
+                self._end_tree(tree, error, retry_ms=randrange(STORE_CHANGED_SPREAD_MS))  # noqa: S311  it is no secret
 
     def act(self, request: ClientRequest, expiry: ExpiryTimer) -> None:
         """Does what a frame asks for, in the order of its parts, unless the session has ended."""
@@ -171,16 +174,21 @@ class Session(Listener):
         for unknown in request.unknown:
             self._warn(unknown, "unknown_field")
 
-    def ready(self, place: Place, /) -> None:
+    def ready(self, place: Place | ChannelWatch, /) -> None:
         self.writer.ready(place)
 
-    def withdraw(self, place: Place, /) -> None:
+    def withdraw(self, place: Place | ChannelWatch, /) -> None:
         self.writer.outbox.withdraw(place)
 
-    def place_ended(self, tree_id: int, path: Path, /) -> None:
-        self._put(PlaceFrame(tree_id, path, ended=Ended()))
+    def place_ended(self, tree_id: int, path: Path, error: RequestError | None = None, /) -> None:
+        ended = Ended() if error is None else Ended(code=error.code, message=str(error))
+        self._put(PlaceFrame(tree_id, path, ended=ended))
 
-    def failed(self, tree: Tree, error: RequestError, /) -> None:
+    def tree_of(self, request: WatchRequest, channel: ChannelWatch, name: str, /) -> Tree:
+        interval = self._check(request)
+        return Tree(request, self.caller.consumer, self.context.hub, self, interval, channel, (name,))
+
+    def failed(self, tree: Tree | ChannelWatch, error: RequestError, /) -> None:
         self._end_tree(tree, error)
 
     def granted(self, key: AnyKey, /) -> AnyKey:
@@ -188,18 +196,16 @@ class Session(Listener):
 
     def check_place(self, key: AnyKey, /) -> None:
         limit = self.context.settings.max_query_ranges
-        if sum(len(tree.places) - 1 for tree in self._trees.values()) >= limit:
+        if sum(1 for place in self._places() if place.full_path) >= limit:
             text = f"the steps of a socket's watches may bring {limit} places: give narrower limits"
             raise TooManySubscriptionsError(text)
         self.reservation.check_subscription(weight(key, 0.0))
 
     def count(self) -> None:
-        self.reservation.hold(
-            sum(weight(place.key, tree.interval) for tree in self._trees.values() for place in tree.places.values())
-        )
+        self.reservation.hold(sum(tree.weight for tree in self._trees.values()))
 
-    def _places(self) -> Iterator[Place]:
-        return (place for tree in self._trees.values() for place in tree.places.values())
+    def _places(self) -> Iterator[Place | ChannelWatch]:
+        return (place for tree in self._trees.values() for place in tree.walk())
 
     def _read(self, event: Mapping[str, Any]) -> ClientRequest:
         if is_ping(event):
@@ -227,23 +233,28 @@ class Session(Listener):
         try:
             if isinstance(request, RefusedWatch):
                 raise request.error
-            if isinstance(request, ChannelRequest):
-                raise UnknownChannelError(request.channel)
-            self._watch(request)
+            if len(self._trees) >= (limit := self.context.settings.max_subscriptions):
+                raise TooManySubscriptionsError(f"a socket may have {limit} watches: end some, or open another socket")
+            tree = self._trees[request.id] = self._tree(request)
+            tree.begin()
         except RequestError as error:
             self._trees.pop(request.id, None)
             self._put_ended(request.id, error)
 
-    def _watch(self, request: WatchRequest) -> None:
+    def _tree(self, request: WatchRequest | ChannelRequest) -> Tree | ChannelWatch:
         context, consumer = self.context, self.caller.consumer
-        check_rights(consumer, request.key, request.steps, context.stores)
-        limit = context.settings.max_subscriptions
-        if len(self._trees) >= limit:
-            raise TooManySubscriptionsError(f"a socket may have {limit} watches: end some, or open another socket")
+        if isinstance(request, WatchRequest):
+            return Tree(request, consumer, context.hub, self, self._check(request))
+        limit = context.settings.max_channel_subscriptions
+        return ChannelWatch(request, consumer, context.hub, context.stores, self, context.wall_clock, limit)
+
+    def _check(self, request: WatchRequest) -> float:
+        """Returns the interval that is granted, in seconds. Raises RequestError when the watch may not begin."""
+        context = self.context
+        check_rights(self.caller.consumer, request.key, request.steps, context.stores)
         interval = context.interval(request.interval_ms, request.store.name)
         self.reservation.check_subscription(weight(context.granted(request.key), interval))
-        tree = self._trees[request.id] = Tree(request, consumer, context.hub, self, interval)
-        tree.begin()
+        return interval
 
     def _unwatch(self, watch_id: int) -> None:
         tree = self._trees.get(watch_id)
@@ -252,7 +263,7 @@ class Session(Listener):
         elif watch_id > self._highest:
             self._warn(UnknownField(f"unwatch {watch_id}", f"unwatch: there was no watch {watch_id}"), "unknown_watch")
 
-    def _end_tree(self, tree: Tree, error: RequestError | None, retry_ms: int | None = None) -> None:
+    def _end_tree(self, tree: Tree | ChannelWatch, error: RequestError | None, retry_ms: int | None = None) -> None:
         if self._trees.pop(tree.id, None) is None:
             return
         tree.close()

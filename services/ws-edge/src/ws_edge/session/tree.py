@@ -36,6 +36,19 @@ ROOT: Path = ()
 log = structlog.get_logger(__name__)
 
 
+class Parent(Protocol):
+    """The channel of a tree."""
+
+    def take_current(self) -> bool:
+        """Whether the client is to be told now that it has everything of the channel; true once."""
+
+    def completed(self) -> None:
+        """A place that was not complete has ended."""
+
+    def end_tree(self, name: str, error: RequestError, /) -> None:
+        """The tree cannot go on: the channel closes it, and tells the client."""
+
+
 class Listener(Protocol):
     """The socket of a tree. It must neither block nor raise, `check_place` apart."""
 
@@ -45,7 +58,7 @@ class Listener(Protocol):
     def withdraw(self, place: "Place", /) -> None:
         """The place has ended, and no frame of it may be sent."""
 
-    def place_ended(self, tree_id: int, path: Path, /) -> None:
+    def place_ended(self, tree_id: int, path: Path, error: RequestError | None = None, /) -> None:
         """A place has ended, and the client does not know that by its rows."""
 
     def failed(self, tree: "Tree", error: RequestError, /) -> None:
@@ -75,6 +88,11 @@ class Place(Subscriber):
     """The names of its rows that have a place."""
     _carried: tuple[bytes, ...] = ()
     """The body of a row that did not fit into the frame before."""
+
+    @property
+    def full_path(self) -> Path:
+        """The path as clients have it: of a channel's watch it begins with the name."""
+        return (*self.tree.prefix, *self.path)
 
     @property
     def has_more(self) -> bool:
@@ -108,7 +126,7 @@ class Place(Subscriber):
         current = tree.take_current()
         if not (watching or rows or token or current):
             return None
-        return PlaceFrame(tree.id, self.path, watching, rows, token, current)
+        return PlaceFrame(tree.id, self.full_path, watching, rows, token, current)
 
     @override
     def ready(self, subscription: Subscription, /) -> None:
@@ -189,6 +207,10 @@ class Tree:
     listener: Listener
     interval: float
     """In seconds."""
+    parent: Parent | None = None
+    """Of a channel's watch."""
+    prefix: Path = ()
+    """The name of a channel's watch."""
     places: dict[Path, Place] = field(default_factory=dict, init=False)
     _below: dict[Path, str] = field(default_factory=dict, init=False)
     """The tokens of places that have not begun."""
@@ -203,9 +225,14 @@ class Tree:
         return self.request.id
 
     @property
-    def rows(self) -> int:
-        """How many rows may be watched."""
-        return sum(rows_of(place.key) for place in self.places.values())
+    def is_complete(self) -> bool:
+        """Whether each place has been sent a token since it began."""
+        return ROOT in self.places and not self._incomplete
+
+    @property
+    def weight(self) -> int:
+        """As how many rows it counts."""
+        return sum(weight(place.key, self.interval) for place in self.places.values())
 
     @property
     def stores(self) -> frozenset[str]:
@@ -234,7 +261,9 @@ class Tree:
 
     def take_current(self) -> bool:
         """Whether the client is to be told now that it has everything; true once."""
-        is_complete = self._owes_current and not self._incomplete and ROOT in self.places
+        if self.parent is not None:
+            return self.parent.take_current()
+        is_complete = self._owes_current and self.is_complete
         self._owes_current = self._owes_current and not is_complete
         return is_complete
 
@@ -259,7 +288,7 @@ class Tree:
             self.listener.check_place(key)
             self._watch(path, step.store, key, step.fields, token)
         except TooManySubscriptionsError as error:
-            self.listener.failed(self, TooManyRowsError(str(error)))
+            self._fail(TooManyRowsError(str(error)))
 
     def walk(self) -> Iterator[Place]:
         """Returns all places."""
@@ -311,14 +340,24 @@ class Tree:
         self.listener.withdraw(place)
         self.listener.count()
         root = self.places.get(ROOT)
-        if root is not None and not self._incomplete and self._owes_current:
+        if root is None or self._incomplete:
+            return
+        if self.parent is not None:
+            self.parent.completed()
+        elif self._owes_current:
             self.listener.ready(root)
 
     def _end(self, path: Path) -> None:
         """As `_prune`, and tells the client, to which the row says nothing of it."""
         if path in self.places:
             self._prune(path)
-            self.listener.place_ended(self.id, path)
+            self.listener.place_ended(self.id, (*self.prefix, *path))
+
+    def _fail(self, error: RequestError) -> None:
+        if self.parent is None:
+            self.listener.failed(self, error)
+        else:
+            self.parent.end_tree(self.prefix[0], error)
 
 
 def weight(key: AnyKey, interval: float) -> int:

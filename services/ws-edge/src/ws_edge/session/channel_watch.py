@@ -1,0 +1,242 @@
+"""A watch of a channel: its rows are the channel's watches by name, and each of them is a tree of places below."""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from typing_extensions import override
+
+from statecast.push.v2.channel_pb2 import ChannelRecord
+from statecast.push.v2.push_pb2 import NamedWatch, Watching
+from ws_edge.auth.expiry import ExpiryTimer
+from ws_edge.channels import CHANNELS, EDGE_CONSUMER
+from ws_edge.channels.channel import REVISION_MEMBER
+from ws_edge.codec.bodies import RowNews, View
+from ws_edge.codec.frames import Codec, PlaceFrame
+from ws_edge.codec.requests import ChannelRequest, WatchRequest, watch_request
+from ws_edge.errors import ChannelEndedError, RequestError, TooManySubscriptionsError, UnknownChannelError
+from ws_edge.metrics import FrameTally
+from ws_edge.model.authorization import Consumer
+from ws_edge.model.questions import Question
+from ws_edge.model.states import KeyState, Path, Position, StoreKey
+from ws_edge.model.stores import Stores
+from ws_edge.session.tree import Place, Tree
+from ws_edge.watches.hub import Hub
+from ws_edge.watches.subscription import Subscriber, Subscription, WatchOptions
+
+MAX_RECORDS = 1000
+"""The largest range: of the records of a channel, its head and revision among them."""
+
+VIEW = View(key_field="name")
+NOWHERE = Position(0, 0)
+"""The position of rows that nobody resumes from."""
+
+
+class ChannelListener(Protocol):
+    """The socket of a channel's watch. It must neither block nor raise, `tree_of` apart."""
+
+    def ready(self, place: "Place | ChannelWatch", /) -> None:
+        """The channel has a frame to send."""
+
+    def withdraw(self, place: "Place | ChannelWatch", /) -> None:
+        """The channel's watch has ended, and no frame of it may be sent."""
+
+    def failed(self, tree: "Tree | ChannelWatch", error: RequestError, /) -> None:
+        """The watch cannot go on: the listener closes it, and tells the client."""
+
+    def place_ended(self, tree_id: int, path: Path, error: RequestError | None = None, /) -> None:
+        """A place has ended, and the client does not know that by its rows."""
+
+    def tree_of(self, request: WatchRequest, channel: "ChannelWatch", name: str, /) -> Tree:
+        """Returns the tree of a watch of the channel, not begun. Raises RequestError when there may be none."""
+
+
+@dataclass(slots=True, eq=False)
+class ChannelWatch(Subscriber):
+    """Keeps the watches of a socket in step with the records of a channel, which are a range of an edge's own store."""
+
+    request: ChannelRequest
+    consumer: Consumer
+    hub: Hub
+    stores: Stores
+    listener: ChannelListener
+    wall_clock: Callable[[], float]
+    max_watches: int
+    trees: dict[str, Tree] = field(default_factory=dict, init=False)
+    full_path: Path = field(default=(), init=False)
+    _subscription: Subscription | None = field(default=None, init=False)
+    _expiry: ExpiryTimer = field(init=False)
+    _owner: str | None = field(default=None, init=False)
+    """None before the head record was read, and when there is none any more."""
+    _named: dict[str, NamedWatch] = field(default_factory=dict, init=False)
+    _changed: dict[str, None] = field(default_factory=dict, init=False)
+    """The names of watches that the client has not been told as they are now."""
+    _watching: Watching | None = field(default=None, init=False)
+    _has_begun: bool = field(default=False, init=False)
+    _owes_current: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        self._expiry = ExpiryTimer(self.wall_clock, self._expire)
+
+    @property
+    def id(self) -> int:
+        return self.request.id
+
+    @property
+    def tree(self) -> "ChannelWatch":
+        """What its frames belong to."""
+        return self
+
+    @property
+    def weight(self) -> int:
+        """As how many rows it counts."""
+        return sum(tree.weight for tree in self.trees.values())
+
+    @property
+    def has_more(self) -> bool:
+        return self._subscription is not None and self._subscription.has_news
+
+    def bookmark(self) -> str:
+        """A channel begins anew at each socket, so its token is worth nothing."""
+        return ""
+
+    def blind_s(self, now: float) -> float:
+        return 0.0 if self._subscription is None else self._subscription.blind_s(now)
+
+    def restart(self, stores: Collection[str]) -> None:
+        """Begins watches of these stores, which are others now, anew; they are checked anew as well."""
+        for name, tree in tuple(self.trees.items()):
+            if not tree.stores.isdisjoint(stores):
+                self._replace(name, self._named.get(name))
+
+    def walk(self) -> "Iterator[Place | ChannelWatch]":
+        """Returns itself, and the places of all watches."""
+        yield self
+        for tree in tuple(self.trees.values()):
+            yield from tree.walk()
+
+    def begin(self) -> None:
+        """Starts reading the channel."""
+        question = Question(CHANNELS, self.request.channel, limit=MAX_RECORDS)
+        self._subscription = self.hub.subscribe(self, question, WatchOptions(EDGE_CONSUMER))
+
+    def close(self) -> None:
+        """Ends everything."""
+        self._expiry.cancel()
+        if self._subscription is not None:
+            self.hub.unsubscribe(self._subscription)
+        for name in tuple(self.trees):
+            self._drop(name)
+        self.listener.withdraw(self)
+
+    def end_tree(self, name: str, error: RequestError) -> None:
+        """Ends one of its watches, and tells the client; the channel goes on."""
+        self._drop(name)
+        self.listener.place_ended(self.id, (name,), error)
+        self.completed()
+
+    def take_current(self) -> bool:
+        """Whether the client is to be told now that it has everything; true once."""
+        is_complete = self._owes_current and self._has_begun and all(tree.is_complete for tree in self.trees.values())
+        self._owes_current = self._owes_current and not is_complete
+        return is_complete
+
+    def completed(self) -> None:
+        """A place that was not complete has ended."""
+        if self._owes_current:
+            self.listener.ready(self)
+
+    @override
+    def ready(self, subscription: Subscription, /) -> None:
+        self._subscription = subscription
+        self.listener.ready(self)
+
+    def next_frame(self, codec: Codec, tally: FrameTally, max_bytes: int) -> PlaceFrame | None:  # noqa: ARG002  small rows
+        """Takes the records that have changed, and begins and ends watches by them."""
+        subscription = self._subscription
+        if subscription is None or subscription.is_ended:
+            return None
+        if subscription.take_beginning() is not None:
+            self._begin_anew()
+        while (news := subscription.take_row()) is not None:
+            self._note(news.state)
+        token = subscription.take_token()
+        if token and (fault := self._fault()) is not None:
+            self.listener.failed(self, fault)
+            return None
+        rows = self._rows(codec) if token else []
+        self._has_begun = self._has_begun or bool(token)
+        watching, current = self._watching if token else None, self.take_current()
+        if not (watching or rows or current):
+            return None
+        self._watching = None
+        return PlaceFrame(self.id, (), watching, rows, token, current)
+
+    def _begin_anew(self) -> None:
+        self._named.clear()
+        self._changed = dict.fromkeys(self.trees)
+        message = NamedWatch.DESCRIPTOR.full_name
+        self._watching = Watching(message=message, key_field=VIEW.key_field, limit=self.max_watches)
+
+    def _note(self, state: KeyState) -> None:
+        """Takes a record: the head has no member, and that of a watch is its name."""
+        record, name = state.row, state.key.member
+        if not name:
+            self._owner = record.channel.owner if isinstance(record, ChannelRecord) else None
+            if isinstance(record, ChannelRecord):
+                self._expiry.renew(record.channel.expires_at.ToNanoseconds() / 1e9)
+        elif name != REVISION_MEMBER:
+            self._changed[name] = None
+            self._named.pop(name, None)
+            if isinstance(record, ChannelRecord):
+                self._named[name] = NamedWatch(name=name, watch=record.watch.watch)
+
+    def _fault(self) -> RequestError | None:
+        if self._owner is not None and self._owner == self.consumer.principal:
+            return None
+        if self._has_begun:
+            return ChannelEndedError("the channel was deleted: create another one")
+        return UnknownChannelError(self.request.channel)
+
+    def _rows(self, codec: Codec) -> list[bytes]:
+        """Encodes the watches that have changed, and follows each."""
+        rows = []
+        allowed = set(sorted(self._named)[: self.max_watches])
+        for name in sorted(self._changed):
+            named = self._named.get(name)
+            key = StoreKey(CHANNELS.name, self.request.channel, "", name)
+            if named is not None and name not in allowed:
+                error = TooManySubscriptionsError(f"a channel has {self.max_watches} watches: {name} is not followed")
+                rows.append(codec.error_body(key, error))
+                self._replace(name, None)
+                continue
+            body = codec.body(RowNews(KeyState(key, NOWHERE, named)), VIEW)
+            if body is not None:
+                rows.append(body)
+            self._replace(name, named)
+        self._changed.clear()
+        return rows
+
+    def _replace(self, name: str, named: NamedWatch | None) -> None:
+        if name in self.trees:
+            self._drop(name)
+            if named is not None:  # else the client drops the places with the row
+                self.listener.place_ended(self.id, (name,))
+        if named is None:
+            return
+        try:
+            request = watch_request(named.watch, self.stores)
+            below = {path[1:]: token for path, token in self.request.below.items() if path[:1] == (name,)}
+            request = request._replace(id=self.id, token=below.pop((), ""), below=below)
+            tree = self.trees[name] = self.listener.tree_of(request, self, name)
+            tree.begin()
+        except RequestError as error:
+            self.end_tree(name, error)
+
+    def _drop(self, name: str) -> None:
+        tree = self.trees.pop(name, None)
+        if tree is not None:
+            tree.close()
+
+    def _expire(self) -> None:
+        self.listener.failed(self, ChannelEndedError("the channel has expired: create another one"))

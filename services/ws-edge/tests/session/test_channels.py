@@ -1,0 +1,119 @@
+"""A channel is watched as anything else: its rows are its watches by name, and places below."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from httpx import AsyncClient
+
+from testkit.ws_edge.channels import channel_of, put
+from testkit.ws_edge.edge import RunningEdge
+from testkit.ws_edge.odds import STORES, put_market
+from testkit.ws_edge.stream import BINARY, stream_client
+
+MARKETS = {"store": "odds-by-match", "group": "m1", "interval_ms": 0}
+
+
+@pytest.fixture
+async def edge() -> AsyncIterator[RunningEdge]:
+    async with RunningEdge(kafka=True, stores=STORES, min_interval_ms=20, default_interval_ms=20, tick_ms=5) as running:
+        put_market(running, "m1", "k1")
+        put_market(running, "m2", "k2")
+        yield running
+
+
+@pytest.fixture
+async def alice(edge: RunningEdge) -> AsyncIterator[AsyncClient]:
+    async with AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers()) as client:
+        yield client
+
+
+@pytest.mark.parametrize("subprotocol", [None, BINARY])
+async def test_the_watches_of_a_channel_are_its_rows_and_places(
+    edge: RunningEdge, alice: AsyncClient, subprotocol: str | None
+) -> None:
+    channel = await channel_of(alice, board=MARKETS, other={**MARKETS, "group": "m2"})
+    async with stream_client(edge, subprotocols=subprotocol and [subprotocol]) as client:
+        await client.say(watch=[{"id": 5, "channel": channel}])
+        await client.until_current(5)
+
+    assert len(client.rows[5, ""]) == (1 if subprotocol else 2)
+    assert len(client.rows[5, "board"]) == 1
+    assert len(client.rows[5, "other"]) == 1
+    assert client.frames[1]["watching"]["message"] == "statecast.push.v2.NamedWatch"
+    assert [frame["id"] for frame in client.frames if frame.get("current")] == [5]
+
+
+async def test_a_socket_follows_what_is_added_to_a_channel_replaced_and_removed(
+    edge: RunningEdge, alice: AsyncClient
+) -> None:
+    channel = await channel_of(alice)
+    async with stream_client(edge) as client:
+        await client.say(watch=[{"id": 1, "channel": channel}])
+        await client.until_current(1)
+        await put(alice, channel, "board", MARKETS)
+        while (1, "board") not in client.tokens:
+            await client.next()
+        assert client.rows[1, "board"].keys() == {"k1"}
+        await put(alice, channel, "board", {**MARKETS, "group": "m2"})
+        while client.rows.get((1, "board"), {}).keys() != {"k2"}:
+            await client.next()
+        await alice.delete(f"/v1/channels/{channel}/watches/board")
+        while client.rows.keys() != {(1, "")}:
+            await client.next()
+
+    assert client.rows[1, ""] == {}
+    assert client.ended == {}
+
+
+async def test_the_places_of_a_channel_resume(edge: RunningEdge, alice: AsyncClient) -> None:
+    channel = await channel_of(alice, board=MARKETS)
+    async with stream_client(edge) as client:
+        await client.say(watch=[{"id": 1, "channel": channel}])
+        await client.until_current(1)
+        below = [{"path": ["board"], "token": client.tokens[1, "board"]}]
+    put_market(edge, "m1", "k3")
+    async with stream_client(edge) as client:
+        await client.say(watch=[{"id": 1, "channel": channel, "token": "x", "below": below}])
+        await client.until_current(1)
+
+    assert client.rows[1, "board"].keys() == {"k3"}
+    [watching] = [frame["watching"] for frame in client.frames if frame.get("path") and "watching" in frame]
+    assert watching["resumed"] is True
+
+
+async def test_a_watch_that_its_consumer_may_not_have_ends_alone(edge: RunningEdge, alice: AsyncClient) -> None:
+    channel = await channel_of(alice, board=MARKETS, bets={"store": "bets-by-customer", "group": "customer-0001"})
+    edge.query.define(STORES.replace("{field: match_id, group: true}", "staff"))
+    async with stream_client(edge) as client:
+        while "forbidden" not in [frame.get("ended", {}).get("code") for frame in client.frames]:
+            watch_id = len(client.frames)
+            await client.say(unwatch=[watch_id - 1], watch=[{"id": watch_id, "channel": channel}])
+            await client.until_current(watch_id)
+
+    ended = next(frame for frame in client.frames if frame.get("ended", {}).get("code") == "forbidden")
+    assert ended["path"] == ["bets"]
+    assert client.rows[ended["id"], "board"].keys() == {"k1"}
+
+
+async def test_a_channel_that_is_deleted_ends_its_watch(edge: RunningEdge, alice: AsyncClient) -> None:
+    channel = await channel_of(alice, board=MARKETS)
+    async with stream_client(edge) as client:
+        await client.say(watch=[{"id": 1, "channel": channel}])
+        await client.until_current(1)
+        await alice.delete(f"/v1/channels/{channel}")
+        while not client.ended:
+            await client.next()
+
+    assert client.ended[1]["code"] == "channel_ended"
+
+
+@pytest.mark.parametrize("consumer", ["customer-0002", "customer-0001"])
+async def test_a_channel_of_somebody_else_is_as_unknown_as_one_that_never_was(
+    edge: RunningEdge, alice: AsyncClient, consumer: str
+) -> None:
+    channel = await channel_of(alice) if consumer == "customer-0002" else "A" * 22
+    async with stream_client(edge, consumer=consumer) as client:
+        await client.say(watch=[{"id": 1, "channel": channel}])
+        await client.next()
+
+    assert client.ended[1]["code"] == "unknown_channel"
