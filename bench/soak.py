@@ -31,7 +31,7 @@ from grpc import StatusCode
 from grpc.aio import AioRpcError, insecure_channel
 from httpx import AsyncClient, Limits
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import InvalidStatus
 
 from bench.edge_rig import EDGE_STORES, NAMES, SECRET, EdgeProcess
 from statecast.orders.v1.order_pb2 import Order
@@ -46,7 +46,7 @@ from testkit.broker import running_broker
 from testkit.keyed_topic_writers import producer
 from testkit.query_cluster import MESSAGE, PARTITIONS, query_cluster
 from testkit.service_process import ServiceProcess
-from testkit.ws_edge.channels import add, begin, channel_of, next_frame, order, orders_of
+from testkit.ws_edge.channels import channel_of, order, orders_of, put
 from testkit.ws_edge.edge import gateway_headers
 
 if TYPE_CHECKING:
@@ -65,13 +65,14 @@ LOG_TAIL = 20_000  # characters of the edge's log, when a customer gets another 
 # Caches as small as they may be, so that they are full when the warm-up is over.
 QUERY: dict[str, Any] = {"block_cache_mb": 8, "write_buffers_mb": 8, "recent_changes": 500, "deletions_s": 10}
 MINE, MEMBERS = "orders-by-key", "orders-by-customer"
-REFUSED = (
-    "no JSON",
-    '{"begin": {}}',
-    '{"subscribe": {"store": "unknown-store", "key": {"group": "a"}}}',
-    '{"watch_range": {"range": {"store": "orders-by-customer", "group": "somebody-else"}}}',
-    '{"auth_refresh": {"ticket": "forged"}}',
+REFUSED: tuple[tuple[str, str], ...] = (
+    ("no JSON", "error"),
+    ('{"watch": [{"id": 1001, "store": "unknown-store", "group": "a"}]}', "ended"),
+    ('{"watch": [{"id": 1002, "store": "orders-by-customer", "group": "somebody-else"}]}', "ended"),
+    ('{"watch": [{"id": 1002}]}', "error"),
+    ('{"renew": {"ticket": "forged"}}', "error"),
 )
+"""Frames that are wrong, and the part of the frame that answers."""
 
 
 class Customer:
@@ -110,50 +111,53 @@ class Customer:
             yield socket
 
     async def _stream(self, client: AsyncClient) -> None:
+        numbers = count(1)
         async with self._connected("/v1/stream") as socket:
             for _ in range(WATCHES):
                 for name in (random.choice(self._orders), uuid4().hex):
-                    key = {"store": MINE, "key": {"group": name}}
-                    await self._ask(socket, subscribe=key | {"interval_ms": random.choice((0, 100, 60_000))})
-                    await self._ask(socket, unsubscribe=key)
+                    key = {"store": MINE, "group": name, "interval_ms": random.choice((0, 100, 60_000))}
+                    await self._watch(socket, next(numbers), key)
                 limit, start = random.randrange(1, 1000), uuid4().hex
                 for spec in ({"limit": limit}, {"limit": limit}, {"sort_from": start, "reverse": True}):
-                    asked = {"store": MEMBERS, "group": self._id} | spec
-                    answer = await self._ask(socket, watch_range={"range": asked, "interval_ms": 60_000})
-                    await self._ask(socket, unwatch_range={"range": answer["range_watched"]["range"]})
+                    asked = {"store": MEMBERS, "group": self._id, "interval_ms": 60_000} | spec
+                    await self._watch(socket, next(numbers), asked)
                 ticket = (await client.post("/v1/tickets")).json()["ticket"]
-                await self._ask(socket, auth_refresh={"ticket": ticket})
-            for frame in REFUSED:
+                self._requests["renew"] += 1
+                await socket.send(json.dumps({"renew": {"ticket": ticket}}))
+                await _until(socket, "access")
+            for frame, part in REFUSED:
                 await socket.send(frame)
-                await next_frame(socket, "error")
+                await _until(socket, part)
 
-    async def _ask(self, socket: ClientConnection, **request: Any) -> dict[str, Any]:
-        self._requests[next(iter(request))] += 1
-        await socket.send(json.dumps({"id": "1", **request}))
-        while (frame := await next_frame(socket)).get("id") != "1":
-            continue
-        return frame
+    async def _watch(self, socket: ClientConnection, number: int, asked: dict[str, Any]) -> None:
+        """Watches until everything has come, and ends the watch."""
+        self._requests["watch"] += 1
+        await socket.send(json.dumps({"watch": [{"id": number, **asked}]}))
+        await _until(socket, "current")
+        await socket.send(json.dumps({"unwatch": [number]}))
+        await _until(socket, "ended")
 
     async def _channel(self, client: AsyncClient) -> None:
-        path = await channel_of(client, order(random.choice(self._orders)), orders_of(self._id))
-        async with self._connected(f"{path}/stream") as socket:
-            await begin(socket)
-            await next_frame(socket, "range_watched")
-            await add(client, path, order(uuid4().hex))
-            await next_frame(socket, "removed")
-            await client.delete(path)
-            with suppress(ConnectionClosed):
-                while True:
-                    await socket.recv()
+        channel = await channel_of(client, order=order(random.choice(self._orders)), all=orders_of(self._id))
+        async with self._connected("/v1/stream") as socket:
+            await socket.send(json.dumps({"watch": [{"id": 1, "channel": channel}]}))
+            await _until(socket, "current")
+            await put(client, channel, "another", order(uuid4().hex))
+            while (await _until(socket, "watching")).get("path") != ["another"]:
+                continue
+            await client.delete(f"/v1/channels/{channel}")
+            while "path" in await _until(socket, "ended"):
+                continue
         self._requests["channel"] += 1
 
     async def _read(self, client: AsyncClient) -> None:
         params = {"limit": "3"}
         while params:
-            answer = await client.get(f"/v1/stores/{MEMBERS}/groups/{self._id}", params=params)
-            token = answer.raise_for_status().json()["next_page_token"]
+            answer = await client.get(f"/v1/stores/{MEMBERS}/rows", params={"group": self._id} | params)
+            token = answer.raise_for_status().json().get("next_page_token")
             params = {"limit": "3", "page_token": token} if token else {}
-        for path in (f"/update/orders/{uuid4().hex}", f"/v1/stores/{uuid4().hex}/a", f"/v1/channels/{uuid4().hex}"):
+        paths = f"/update/orders/{uuid4().hex}", f"/v1/stores/{uuid4().hex}/rows?group=a", f"/v1/channels/{uuid4().hex}"
+        for path in paths:
             self._requests[f"HTTP {(await client.get(path)).status_code}"] += 1
         await client.get("/v1/consumer", headers={"X-Gateway-Secret": uuid4().hex})
         with suppress(InvalidStatus):
@@ -164,6 +168,13 @@ class Customer:
         for store, group in ((uuid4().hex, "a"), (MINE, uuid4().hex), (MINE, "x" * 4_000)):
             with suppress(StatecastError):
                 await self._queries.get(store, group)
+
+
+async def _until(socket: ClientConnection, part: str) -> dict[str, Any]:
+    """Returns the next frame with the part."""
+    while part not in (frame := json.loads(await socket.recv())):
+        continue
+    return dict(frame)
 
 
 async def call_until(end: float, address: str, requests: Counter[str]) -> None:

@@ -42,6 +42,6 @@ async def test_a_customer_finds_all_that_a_visit_asks_for() -> None:
             await Customer(0, edge.address, queries, requests).visit_until(time.monotonic() + 1.0)
 
     visits = requests["channel"]
-    asked = {"subscribe": 10, "watch_range": 15, "auth_refresh": 5, "HTTP 404": 3}
+    asked = {"watch": 25, "renew": 5, "HTTP 404": 3}
     assert visits >= 1
     assert {kind: requests[kind] for kind in asked} == {kind: visits * number for kind, number in asked.items()}
