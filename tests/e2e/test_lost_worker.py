@@ -89,4 +89,4 @@ def test_a_lost_worker_costs_no_restart_and_no_read(
     assert [failure for reader in readers for failure in reader.failures] == []
     assert [step for reader in readers for step in reader.backward] == []
     for order_id, updates in watchers[0].updates.items():
-        assert_told_once(order_id, updates, history, placed_first=True)
+        assert_told_once(order_id, updates, history)

@@ -12,7 +12,6 @@ from drivers.odds_stack import CREDENTIALS, OddsStack, odds_stack
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from statecast.push.v1.range_pb2 import Range, RangeChanged
 from statecast_client.push import PushClient
 from testkit.broker import BrokerProcess
 from testkit.relay import Relay
@@ -94,16 +93,16 @@ async def test_what_is_newer_than_a_page_of_a_cache_follows(stack: OddsStack, od
     first = matches_of(odds.sport)
     odds.put_match("cached")
     async with boards_of(stack, odds, 1, "cached"), stack.calls() as client:
-        answer = await client.get(f"/v1/stores/{first['store']}/groups/{odds.sport}", params={"limit": first["limit"]})
+        parameters = {"group": odds.sport, "limit": first["limit"]}
+        answer = await client.get(f"/v1/stores/{first['store']}/rows", params=parameters)
     page = answer.json()
     odds.put_match("newer")
     async with PushClient(f"ws://{stack.address}/v1/stream", credentials=CREDENTIALS) as push:
-        newer = await push.watch_range(Range(**first), after=page["through"], interval_ms=0)
+        newer = push.watch(**first, interval_ms=0, resume=page)
         change = await anext(newer)
 
-    assert [row["row"]["match_id"] for row in page["states"]] == ["cached"]
-    assert isinstance(change, RangeChanged)
-    assert (change.key.member, newer.recovered) == ("newer", True)
+    assert [row["row"]["match_id"] for row in page["rows"]] == ["cached"]
+    assert (list(change.rows), newer.resumed) == (["newer"], True)
     assert answer.headers["Cache-Control"].startswith("public")
 
 

@@ -13,7 +13,7 @@ from drivers.gateway_client import Gateway, client_of
 from drivers.order_source import OrderChanges, OrderSource
 from drivers.push_watchers import PushWatcher, PushWatchers
 from drivers.random_kills import RandomKills, plan_kills
-from drivers.topic_readers import read_history, row_of
+from drivers.topic_readers import read_history
 from drivers.update_assertions import assert_all_told, assert_range_told_once, assert_told_once
 
 from local_stack.running_stack import RunningStack
@@ -89,9 +89,7 @@ def test_watchers_go_on_without_gap_or_repeat(
 
 def _assert_placed(watchers: PushWatchers, order_ids: Iterable[str]) -> None:
     """Before that a replica may hold nothing; killed, it comes back empty and cannot say that a key is unchanged."""
-    placed = {
-        order_id for watcher in watchers.all for order_id, updates in watcher.updates.items() if row_of(updates[-1])
-    }
+    placed = {order_id for watcher in watchers.all for order_id in watcher.order_ids if watcher.watches[order_id].rows}
     assert placed >= set(order_ids)
 
 
@@ -104,5 +102,5 @@ def _assert_resumed(stack: RunningStack, watchers: PushWatchers, victim: str) ->
 
 def _assert_recovered(watchers: Iterable[PushWatcher]) -> None:
     for watcher in watchers:
-        started_anew = [each.name for each in watcher.subscriptions if each.recovered is not True]
+        started_anew = watcher.started_anew
         assert watcher.attempts == 1 or not started_anew, f"resumed with a snapshot: {started_anew}"

@@ -125,7 +125,7 @@ def test_brokers_go_one_after_the_other(
     assert [step for reader in readers for step in reader.backward] == []
     for watcher in watchers:
         for order_id, updates in watcher.updates.items():
-            assert_told_once(order_id, updates, history, placed_first=True)
+            assert_told_once(order_id, updates, history)
         for customer, range_updates in watcher.ranges.items():
             assert_range_told_once(customer, range_updates, history)
 

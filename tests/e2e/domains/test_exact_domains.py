@@ -14,7 +14,6 @@ from drivers.pipeline_checks import (
     expected_of,
     first_of,
     groups_of,
-    has_members,
     of_group,
 )
 from drivers.pipeline_models import MODELS, NUL, Plain
@@ -24,8 +23,9 @@ from drivers.store_watchers import MAX_MEMBERS, Screen, StoreWatchers
 
 from local_stack.domains import DOMAINS
 from local_stack.running_stack import RunningStack
-from statecast.push.v1.query_pb2 import QueryStep
-from statecast.push.v1.range_pb2 import Range
+from statecast.odds.v1.market_pb2 import Market
+from statecast.odds.v1.match_pb2 import Match
+from statecast_client.push import Step
 from statecast_domains.derivation import derive
 from statecast_domains.domain import read_domains
 from testkit.topics import count_records
@@ -140,7 +140,7 @@ def disturbed(undisturbed: Played, request: pytest.FixtureRequest) -> Iterator[D
 def _screens(store: str, expected: Expected | Plain) -> list[Screen]:
     if isinstance(expected, Counter):
         return []
-    return [Screen(store, group, has_members(expected)) for group in groups_of(expected)[:WATCHED_GROUPS]]
+    return [Screen(store, group, type(first_of(expected))) for group in groups_of(expected)[:WATCHED_GROUPS]]
 
 
 def _board_of(matches: Expected | Plain) -> QueryBoard:
@@ -148,8 +148,8 @@ def _board_of(matches: Expected | Plain) -> QueryBoard:
     assert not isinstance(matches, Counter)
     groups = Counter(key.split(NUL)[0] for key in matches if ABOUT_TO_START in key)
     (group, _), *_ = groups.most_common()
-    first = Range(store="matches-by-sport-and-status", group=group, limit=WATCHED_MATCHES)
-    return QueryBoard(first, QueryStep(store="odds-by-match", group_field="match_id", limit=WATCHED_MARKETS))
+    step = Step(store="odds-by-match", group_field="match_id", limit=WATCHED_MARKETS)
+    return QueryBoard("matches-by-sport-and-status", group, WATCHED_MATCHES, step, Match, Market)
 
 
 def _kill(stack: RunningStack, victim: str, sources: Sources) -> None:
@@ -214,9 +214,9 @@ def test_a_query_in_two_steps_shows_what_the_models_expect(disturbed: Disturbed)
     matches, markets = expected["matches-by-sport-and-status"], expected["odds-by-match"]
     assert not isinstance(matches, Counter)
     assert not isinstance(markets, Counter)
-    wanted = expected_board(of_group(matches, board.first.group), markets)
+    wanted = expected_board(of_group(matches, board.group), markets)
 
-    eventually(lambda: assert_rows(f"board of {board.first.group}", board.shown, wanted), timeout_s=60)
+    eventually(lambda: assert_rows(f"board of {board.group}", board.shown, wanted), timeout_s=60)
     assert any(NUL in row for row in wanted), "no match is about to start, or none has a market"
 
 

@@ -15,10 +15,8 @@ from drivers.topic_readers import TOMBSTONE_HEADER
 from statecast.odds.v1.market_pb2 import Market
 from statecast.odds.v1.match_pb2 import Match
 from statecast.partitioning import partition_of
-from statecast.push.v1.query_pb2 import QueryStep
-from statecast.push.v1.range_pb2 import MemberChange, Range, RangeChanged, RangeWatched
 from statecast.state.v1.state_pb2 import StateRecord
-from statecast_client.push import PushClient, name_of_row
+from statecast_client.push import PushClient, Step
 from testkit.query_cluster import PARTITIONS
 from testkit.waiting import scaled
 
@@ -67,19 +65,31 @@ class OddsWriter:
 
 
 class Board:
-    """One client that watches the query, as a page would: `rows` has the paths of all that it shows."""
+    """One client that watches the query, as a page would."""
 
     def __init__(self, address: str, headers: Mapping[str, str], sport: str) -> None:
-        self._first = Range(**matches_of(sport))
-        self.rows: set[str] = set()
-        self.names: dict[str, str] = {}
+        self._sport = sport
         self.snapshots = 0
-        """How often the first range was told from its beginning."""
+        """How often all rows of the first range have come."""
         self._client = PushClient(f"ws://{address}/v1/stream", credentials=headers)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The names of the rows by their paths; matches have none."""
+        return {
+            "/".join((*path, key)): row.value.get("name", "")
+            for path, place in self._watch.places.items()
+            for key, row in place.rows.items()
+        }
+
+    @property
+    def rows(self) -> set[str]:
+        """The paths of all rows."""
+        return set(self.names)
 
     async def __aenter__(self) -> Self:
         await self._client.__aenter__()
-        self._query = await self._client.watch_query("board", self._first, QueryStep(**MARKETS), interval_ms=0)
+        self._watch = self._client.watch(**matches_of(self._sport), steps=[Step(**MARKETS)], interval_ms=0)
         self._reading = asyncio.create_task(self._read())
         return self
 
@@ -104,21 +114,5 @@ class Board:
             await asyncio.sleep(0.02)
 
     async def _read(self) -> None:
-        async for path, event in self._query:
-            above = "/".join(path)
-            if not isinstance(event, RangeChanged):
-                self.snapshots += isinstance(event, RangeWatched) and not path
-                self._drop_below(above)
-                continue
-            row = "/".join((*path, name_of_row(event)))
-            if event.change == MemberChange.MEMBER_CHANGE_LEFT:
-                self.rows.discard(row)
-                self._drop_below(row)
-                continue
-            self.rows.add(row)
-            market = Market()
-            if event.row.Unpack(market):
-                self.names[row] = market.name
-
-    def _drop_below(self, above: str) -> None:
-        self.rows = {row for row in self.rows if above and not row.startswith(f"{above}/")}
+        async for change in self._watch:
+            self.snapshots += change.current and self._watch.resumed is False

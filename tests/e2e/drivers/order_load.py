@@ -11,7 +11,7 @@ from drivers.gateway_client import Gateway, GatewayClient
 from drivers.order_source import STATUSES, OrderSource
 from drivers.push_watchers import PushWatcher, PushWatchers
 from drivers.rest_reader import RestReader
-from drivers.topic_readers import OrderHistory, row_of
+from drivers.topic_readers import OrderHistory
 from drivers.update_assertions import assert_all_told, assert_range_told_once, assert_told_once
 from statecast.orders.v1.order_pb2 import OrderChange
 from testkit.background import in_background
@@ -95,7 +95,7 @@ class OrderLoad:
             assert reader.offsets == sorted(reader.offsets), "a read went back"
         history = self.history
         for watcher in self._watchers.all:
-            started_anew = [each.name for each in watcher.subscriptions if each.recovered is not True]
+            started_anew = watcher.started_anew
             assert watcher.attempts == 1 or not started_anew, f"resumed with a snapshot: {started_anew}"
             for order_id, updates in watcher.updates.items():
                 assert_told_once(order_id, updates, history)
@@ -105,9 +105,7 @@ class OrderLoad:
     def _assert_begun(self) -> None:
         self._watchers.check()
         assert all(watcher.has_begun for watcher in self._watchers.all)
-        shown = {
-            order for each in self._watchers.all for order, told in each.updates.items() if told and row_of(told[-1])
-        }
+        shown = {order for each in self._watchers.all for order in each.order_ids if each.watches[order].rows}
         assert shown == set(self.busy), f"not shown: {set(self.busy) - shown}"
 
     def _change_until(self, done: Event) -> None:

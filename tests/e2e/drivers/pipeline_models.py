@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
 
-from google.protobuf import symbol_database
-from google.protobuf.any_pb2 import Any as PackedRow
+from google.protobuf import json_format
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -68,11 +67,9 @@ def canonical(message: Message) -> bytes:
     return message.SerializeToString(deterministic=True)
 
 
-def canonical_row(row: PackedRow) -> bytes:
-    """The row in canonical form, of whatever message it is."""
-    message = symbol_database.Default().GetSymbol(row.TypeName())()
-    assert row.Unpack(message)
-    return canonical(message)
+def canonical_json(value: Any, message: type[Message]) -> bytes:
+    """The row in canonical form, from its JSON."""
+    return canonical(json_format.ParseDict(value, message()))
 
 
 def plain(messages: Iterable[Message]) -> Plain:

@@ -1,38 +1,34 @@
-"""Watchers of keys and ranges by the Python client, which reconnects by itself; they keep all updates."""
+"""Watchers of orders and customers by the Python client, which reconnects by itself; they keep all rows that come."""
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from typing_extensions import override
 
 from drivers.gateway_client import Gateway, GatewayClient
 from drivers.loop_thread import LoopThread
-from statecast.push.v1.range_pb2 import Range
-from statecast_client.push import PushClient, RangeSubscription, RangeUpdate, Subscription, Update
+from statecast_client.push import PushClient, Row, Watch
 
 MAX_MEMBERS = 600  # of one customer, and few enough for what one consumer may watch
-
-T = TypeVar("T")
 
 
 @dataclass(repr=False)
 class PushWatcher:
-    """One client and what it watches: orders, and all orders of customers; `updates` and `ranges` are by their ids."""
+    """One client and what it watches: orders, and all orders of customers; `updates`, `ranges` and `watches` are by their ids."""
 
     order_ids: Sequence[str]
     customers: Sequence[str]
     interval_ms: int
-    updates: dict[str, list[Update]] = field(default_factory=lambda: defaultdict(list))
-    ranges: dict[str, list[RangeUpdate]] = field(default_factory=lambda: defaultdict(list))
-    subscriptions: list[Subscription | RangeSubscription] = field(default_factory=list)
+    updates: dict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
+    ranges: dict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
+    watches: dict[str, Watch] = field(default_factory=dict)
     attempts: int = 0
     """How often it has begun to connect."""
 
     async def watch(self, gateway: Gateway, phone: GatewayClient) -> None:
-        """Watches until it is cancelled. Raises PushRefusedError, in a group, when a subscription is refused."""
+        """Watches until it is cancelled. Raises PushRefusedError, in a group, when a watch is refused."""
 
         async def credentials(_: str) -> Mapping[str, str]:
             self.attempts += 1
@@ -41,20 +37,25 @@ class PushWatcher:
         address, tls = f"{gateway.wss}/v1/stream", gateway.tls()
         async with PushClient(address, credentials=credentials, tls=tls) as client, asyncio.TaskGroup() as readers:
             for customer in self.customers:
-                watched = Range(store="orders-by-customer", group=customer, limit=MAX_MEMBERS)
-                orders = await client.watch_range(watched, interval_ms=self.interval_ms)
-                self.subscriptions.append(orders)
-                readers.create_task(_keep(orders, self.ranges[customer].append))
+                self._begin(client, readers, "orders-by-customer", customer, self.ranges[customer])
             for order_id in self.order_ids:
-                order = await client.subscribe("orders-by-key", order_id, interval_ms=self.interval_ms)
-                self.subscriptions.append(order)
-                readers.create_task(_keep(order, self.updates[order_id].append))
+                self._begin(client, readers, "orders-by-key", order_id, self.updates[order_id])
+
+    def _begin(self, client: PushClient, readers: asyncio.TaskGroup, store: str, group: str, rows: list[Row]) -> None:
+        watch = client.watch(store, group, limit=MAX_MEMBERS, times=True, interval_ms=self.interval_ms)
+        self.watches[group] = watch
+        readers.create_task(_keep(watch, rows))
 
     @property
     def has_begun(self) -> bool:
-        """Whether all subscriptions are in force and have a position to go on from."""
+        """Whether all watches have a token to go on from."""
         count = len(self.customers) + len(self.order_ids)
-        return len(self.subscriptions) == count and all(each.position is not None for each in self.subscriptions)
+        return len(self.watches) == count and all(each.token for each in self.watches.values())
+
+    @property
+    def started_anew(self) -> list[str]:
+        """The ids of the watches that did not go on where they were, when they began last."""
+        return [group for group, each in self.watches.items() if each.resumed is not True]
 
 
 class PushWatchers(LoopThread):
@@ -67,7 +68,7 @@ class PushWatchers(LoopThread):
         self._phone = phone
 
     def assert_begun(self) -> None:
-        """Asserts that all subscriptions of all watchers are in force. Raises what has ended the watchers."""
+        """Asserts that all watches of all watchers have begun. Raises what has ended the watchers."""
         self.check()
         assert all(watcher.has_begun for watcher in self.all)
 
@@ -78,6 +79,6 @@ class PushWatchers(LoopThread):
                 watchers.create_task(watcher.watch(self._gateway, self._phone))
 
 
-async def _keep(updates: AsyncIterator[T], keep: Callable[[T], None]) -> None:
-    async for update in updates:
-        keep(update)
+async def _keep(watch: Watch, rows: list[Row]) -> None:
+    async for change in watch:
+        rows += change.rows.values()

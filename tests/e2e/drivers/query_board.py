@@ -1,45 +1,45 @@
-"""What somebody sees of a query in two steps, who applies all that comes."""
+"""The rows of a query in two steps, as somebody sees them."""
 
-from dataclasses import dataclass, field
+from google.protobuf.message import Message
 
 from drivers.pipeline_checks import Expected, of_group
-from drivers.pipeline_models import NUL, canonical_row
-from statecast.push.v1.query_pb2 import QueryStep
-from statecast.push.v1.range_pb2 import MemberChange, Range, RangeChanged
-from statecast_client.push import QueryUpdate, name_of_row
+from drivers.pipeline_models import NUL, canonical_json
+from statecast_client.push import PushClient, Step, Watch
 
 
-@dataclass
 class QueryBoard:
-    """The rows of the range and those below each of them, in `canonical` form, by the names that lead to them."""
+    """The rows of a group and those below each of them."""
 
-    first: Range
-    step: QueryStep
-    shown: dict[str, bytes] = field(default_factory=dict)
-    has_begun: bool = False
+    def __init__(self, store: str, group: str, limit: int, step: Step, *messages: type[Message]) -> None:
+        """`messages` are those of the rows of both steps."""
+        self.group = group
+        self._store, self._limit, self._step, self._messages = store, limit, step, messages
+        self._watch: Watch | None = None
 
-    def apply(self, update: QueryUpdate) -> None:
-        """Takes an update as the client hands it out."""
-        self.has_begun = True
-        path, event = update
-        if not isinstance(event, RangeChanged):
-            self._drop_below(path)
-            return
-        row = (*path, name_of_row(event))
-        if event.change == MemberChange.MEMBER_CHANGE_LEFT:
-            self._drop_below(row)
-            self.shown.pop(NUL.join(row), None)
-        else:
-            self.shown[NUL.join(row)] = canonical_row(event.row)
+    def begin(self, client: PushClient, interval_ms: int) -> Watch:
+        """Begins to watch."""
+        steps = [self._step]
+        self._watch = client.watch(self._store, self.group, limit=self._limit, steps=steps, interval_ms=interval_ms)
+        return self._watch
 
-    def _drop_below(self, path: tuple[str, ...]) -> None:
-        below = "".join(f"{name}{NUL}" for name in path)
-        for row in [each for each in self.shown if each.startswith(below)]:
-            del self.shown[row]
+    @property
+    def has_begun(self) -> bool:
+        """Whether everything has come once."""
+        return self._watch is not None and self._watch.token != ""
+
+    @property
+    def shown(self) -> dict[str, bytes]:
+        """The rows in `canonical` form, by the keys that lead to them."""
+        places = self._watch.places.items() if self._watch else ()
+        return {
+            NUL.join((*path, key)): canonical_json(row.value, self._messages[len(path)])
+            for path, place in places
+            for key, row in place.rows.items()
+        }
 
 
 def expected_board(first: Expected, step: Expected) -> Expected:
-    """What a board must show of these rows, where the members of the first step name the groups of the next."""
+    """The rows that a board must show, where the members of the first step name the groups of the next."""
     board = {}
     for key, row in first.items():
         name = _member(key)

@@ -1,20 +1,20 @@
-"""Watchers of groups of any store by the Python client, which reconnects by itself; they keep what a screen shows."""
+"""Watchers of groups of any store by the Python client, which reconnects by itself; they count the changes."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from google.protobuf.message import Message
 from typing_extensions import override
 
 from drivers.gateway_client import Gateway, GatewayClient
 from drivers.loop_thread import LoopThread
-from drivers.pipeline_models import canonical_row
+from drivers.pipeline_models import canonical_json
 from drivers.query_board import QueryBoard
 from drivers.store_readers import key_text
-from statecast.push.v1.range_pb2 import Range, RangeWatched
-from statecast.push.v1.subscription_pb2 import Removed
-from statecast.state.v1.state_pb2 import Position, StateKey
-from statecast_client.push import PushClient, RangeUpdate, Update
+from statecast.state.v1.state_pb2 import StateKey
+from statecast_client.push import Change, PushClient, Watch
+from statecast_client.push.tokens import position_in
 
 MAX_MEMBERS = 1000
 INTERVAL_MS = 200
@@ -22,44 +22,41 @@ INTERVAL_MS = 200
 
 @dataclass
 class Screen:
-    """What somebody sees of a group, or of a key, who applies all that comes."""
+    """The rows of a group, as somebody sees them."""
 
     store: str
     group: str
-    members: bool
-    rows: dict[str, tuple[str, bytes]] = field(default_factory=dict)
-    """By their members: the texts of their keys, and the rows in `canonical` form."""
-    has_begun: bool = False
+    message: type[Message]
     updates: int = 0
     backwards: list[str] = field(default_factory=list)
-    """Updates that were not newer than what was held of their row."""
-    _seen: dict[str, Position] = field(default_factory=dict)
+    """Changes to an older offset than that of the rows before."""
+    _watch: Watch | None = None
+    _offset: int = -1
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether everything has come once."""
+        return self._watch is not None and self._watch.token != ""
 
     @property
     def shown(self) -> dict[str, bytes]:
-        """The rows by the texts of their keys."""
-        return dict(self.rows.values())
+        """The rows in `canonical` form, by the texts of their keys."""
+        rows = self._watch.rows.values() if self._watch else ()
+        keys = ((StateKey(group=self.group, sort=row.sort, member=row.key), row.value) for row in rows)
+        return {key_text(key): canonical_json(value, self.message) for key, value in keys}
 
-    def apply(self, update: Update | RangeUpdate) -> None:
-        """Takes an update as the client hands it out."""
-        self.has_begun = True
-        if isinstance(update, RangeWatched):
-            self.rows.clear()
-            self._seen.clear()
-            return
+    async def feed(self, client: PushClient) -> None:
+        """Watches until it is cancelled."""
+        self._watch = client.watch(self.store, self.group, limit=MAX_MEMBERS, interval_ms=INTERVAL_MS)
+        async for change in self._watch:
+            self._apply(change)
+
+    def _apply(self, change: Change) -> None:
         self.updates += 1
-        member = update.key.member
-        self._check(member, update.position)
-        if isinstance(update, Removed) or not update.HasField("row"):
-            self.rows.pop(member, None)
-        else:
-            self.rows[member] = key_text(update.key), canonical_row(update.row)
-
-    def _check(self, member: str, position: Position) -> None:
-        before = self._seen.get(member)
-        if before is not None and before.epoch == position.epoch and position.offset <= before.offset:
-            self.backwards.append(f"{self.store} {self.group} {member}: {position.offset} after {before.offset}")
-        self._seen[member] = position
+        offset, _ = position_in(change.token)
+        if offset < self._offset:
+            self.backwards.append(f"{self.store} {self.group}: {offset} after {self._offset}")
+        self._offset = offset
 
 
 class StoreWatchers(LoopThread):
@@ -92,15 +89,13 @@ class StoreWatchers(LoopThread):
 
     async def _watch_board(self) -> None:
         async with self._client() as client:
-            async for update in await client.watch_query(
-                "board", self.board.first, self.board.step, interval_ms=INTERVAL_MS
-            ):
-                self.board.apply(update)
+            async for _ in self.board.begin(client, INTERVAL_MS):
+                continue  # the board shows what the watch holds
 
     async def _watch(self, screens: Sequence[Screen]) -> None:
         async with self._client() as client, asyncio.TaskGroup() as tasks:
             for screen in screens:
-                tasks.create_task(_feed(client, screen))
+                tasks.create_task(screen.feed(client))
 
     def _client(self) -> PushClient:
         return PushClient(f"{self._gateway.wss}/v1/stream", credentials=self._credentials, tls=self._gateway.tls())
@@ -108,14 +103,3 @@ class StoreWatchers(LoopThread):
     async def _credentials(self, _: str) -> Mapping[str, str]:
         self.connects += 1
         return self._phone.headers
-
-
-async def _feed(client: PushClient, screen: Screen) -> None:
-    if screen.members:
-        watched = Range(store=screen.store, group=screen.group, limit=MAX_MEMBERS)
-        async for change in await client.watch_range(watched, interval_ms=INTERVAL_MS):
-            screen.apply(change)
-    else:
-        key = StateKey(group=screen.group)
-        async for update in await client.subscribe(screen.store, key, interval_ms=INTERVAL_MS):
-            screen.apply(update)

@@ -4,19 +4,18 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from google.protobuf import json_format
+from google.protobuf.timestamp_pb2 import Timestamp
+
 from drivers.pipeline_models import NUL
 from statecast.orders.v1.order_pb2 import Order, OrderChange
-from statecast.push.v1.range_pb2 import RangeChanged
-from statecast.push.v1.subscription_pb2 import Removed
 from statecast.state.v1.state_pb2 import StateRecord
-from statecast_client.push import Update
+from statecast_client.push import Row
 from testkit.topics import Record, count_records, read_topic
 from testkit.waiting import eventually
 
 TOMBSTONE_HEADER = "statecast-state-record"
 DEAD_LETTER_TOPIC = "orders.dead-letter"
-UNKNOWN = -1
-"""The version of an order that has not been placed yet."""
 
 
 def count_changes(bootstrap: str, topic: str = "orders") -> int:
@@ -107,26 +106,20 @@ class OrderHistory:
         rows = {order_id: changes[-1].after for order_id, changes in self.changes.items()}
         return {order_id: row for order_id, row in rows.items() if row.customer_id == customer}
 
-    def version(self, order_id: str, update: Update | RangeChanged) -> int:
-        """The version in an update, by its commit time. Raises AssertionError unless the log has the same row."""
-        row = row_of(update)
-        if not update.HasField("commit_time"):
-            assert row is None, f"{order_id}: a row without a commit: {update}"
-            return UNKNOWN
+    def version(self, order_id: str, row: Row) -> int:
+        """The version of a row, by its commit time. Raises AssertionError unless the log has the same row."""
+        committed = Timestamp()
+        committed.FromJsonString(row.commit_time or "")
         for version, change in enumerate(self.changes[order_id]):
-            if change.source.commit_time == update.commit_time:
-                assert row is None or row == change.after, f"{order_id}: {change} was told as {update}"
+            if change.source.commit_time == committed:
+                assert order_of(row) == change.after, f"{order_id}: {change} has come as {row}"
                 return version
-        raise AssertionError(f"{order_id}: the log has no such change: {update}")
+        raise AssertionError(f"{order_id}: the log has no such change: {row}")
 
 
-def row_of(update: Update | RangeChanged) -> Order | None:
-    """The order in an update; None when the update has no row."""
-    if isinstance(update, Removed) or not update.HasField("row"):
-        return None
-    row = Order()
-    assert update.row.Unpack(row), f"another message than an order: {update}"
-    return row
+def order_of(row: Row) -> Order:
+    """The order of a row."""
+    return json_format.ParseDict(row.value, Order())
 
 
 def read_history(bootstrap: str, prefix: str) -> OrderHistory:
