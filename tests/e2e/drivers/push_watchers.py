@@ -16,7 +16,7 @@ MAX_MEMBERS = 600  # of one customer, and few enough for what one consumer may w
 
 @dataclass(repr=False)
 class PushWatcher:
-    """One client and what it watches: orders, and all orders of customers; `updates`, `ranges` and `watches` are by their ids."""
+    """One client that watches orders, and all orders of customers; its rows and watches are by the ids of these."""
 
     order_ids: Sequence[str]
     customers: Sequence[str]
