@@ -111,7 +111,7 @@ lint: install ## Lint and format check of Python, import rules, Dockerfiles, Kub
 
 .PHONY: types
 types: install ## Strict type check of every package and its tests
-	$(BIN)/mypy proto/generate.py proto/build_backend.py proto/rules/*.py conftest.py bench $(SOURCES)
+	$(BIN)/mypy clients/javascript/make_types.py proto/generate.py proto/build_backend.py proto/rules/*.py conftest.py bench $(SOURCES)
 	for tests in $(TESTS) $(FUZZ) tests/conformance tests/e2e tests/containers tests/kubernetes; do
 	    (cd $$tests && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml .)
 	done
@@ -124,11 +124,13 @@ contract: install ## Lint the contract and check that it does not break its rele
 
 .PHONY: fast
 fast: $(VENV)/.services ## All tests that need neither Spark nor Kafka nor Maven, in a minute or two
+	node --test clients/javascript/tests/*.test.js
 	$(PYTEST) -q -m "not kafka and not spark and not stack" $(TESTS)
 
 .PHONY: unit
 unit: install ## Unit tests, tests of single services on a real broker and a real Spark session, and a short fuzz
 	$(MVN) -f services/stream-processor/jvm/pom.xml test
+	node --test clients/javascript/tests/*.test.js
 	$(PYTEST) -m "not long" $(TESTS) $(FUZZ)
 
 .PHONY: fuzz
@@ -197,6 +199,7 @@ reference: install ## Rewrite what is made of the code and of domains/: tables, 
 	$(BIN)/python -m statecast_domains domains --domain-schema domains/domain.schema.json --topics infra/kafka/topics.yaml \
 	    --stores services/query-service/src/query_service/stores.yaml
 	$(BIN)/python -m testkit.reference services/*/README.md domains/README.md
+	$(BIN)/python clients/javascript/make_types.py
 	PYTHONPATH=tests/conformance $(BIN)/python -m kit.page docs/sources.md
 
 ## Releases and measurements

@@ -1,62 +1,242 @@
 /**
- * The Statecast client: the state of keys, now and as it changes, over one WebSocket. One file.
+ * The Statecast client: rows of any store, live, over one WebSocket, in browsers, Node and React Native. One file.
  *
- *     import { Statecast } from "/statecast.js";
- *     const live = new Statecast("/v1/stream", { credentials: () => ({ apikey: "alice-demo-key" }) });
- *     const order = live.subscribe("orders-by-key", { group: "order-000001" }, {
- *       onUpdate: ({ row, position, commitTime }) => …,     // row is null while the key has no value
- *       onError: (error) => …,                              // the subscription has ended; error.code says why
- *     });                                                   // order.unsubscribe() and live.close() end it
+ *     import { Statecast } from "statecast";
+ *     const live = new Statecast("wss://GATEWAY/v1/stream", { credentials: () => ({ apikey: "alice-demo-key" }) });
+ *     const board = live.watch({ store: "odds-by-match", group: "match-000123", delta: true }, {
+ *       onRows: ({ changes }) => …,          // board.rows and board.token are as of this moment
+ *       onEnd: (error) => …,                 // the watch has ended; error.code says why
+ *     });                                    // board.end() and live.close() end it
  *
- * It connects again by itself, with jittered and growing pauses, and resumes each subscription after the last position
- * that it received: nothing newer is missed, no update of a key comes twice, at any edge. A handshake without an answer
- * for 10 seconds and a socket that is silent for 45 count as closed. After a close code, or the
- * status of a refused `POST …/tickets` (browsers do not show that of a handshake), it connects again, but:
- *     4401, 401         asks `credentials` once for newer ones, and resumes; when that does not help it ends
- *     4403, 4404, 1009  ends: access or channel ended, frame too large; so do other codes from 4000 on, and 400–499
- *     4408              connects again after 5 seconds; 429 and 503 after `Retry-After`; 1012 as `reconnect` says
- * When it ends, `onError` of all subscriptions and the event `error` get the reason; `live.reason` keeps it.
+ * It connects again by itself, with jittered and growing pauses, and resumes each watch by its token. A handshake without an
+ * answer for 10 seconds and a socket that is silent for 45 count as closed. Of close codes, and of the status of a refused
+ * `POST …/tickets` (nobody is shown that of a handshake), 4401 and 401 ask `credentials` once for newer ones; 4403, 1009 and
+ * 400–499 end the client; all others connect again, 429 and 503 after `Retry-After`, 1012 as the edge has said.
  */
 
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS, CALL_TIMEOUT_MS] = [250, 10_000, 10_000];
-const PAUSES_MS = { 4408: 5_000 }; // after closes that would come again at once
-const [HANDSHAKE_MS, PROBE_MS, PROBES] = [10_000, 15_000, 2]; // so many probes without an answer: after 45 s of silence
-const [RENEWED_AT, LONGEST_AHEAD_MS] = [0.8, 300_000]; // of the time that is left, but not more than so long ahead
-const [SHORTEST_TIMER_MS, LONGEST_TIMER_MS] = [1000, 2 ** 31 - 1]; // whatever the clocks say
-const [TOO_LARGE, EXPIRED] = [1009, [401, 4401]];
-const [SUBPROTOCOL, TICKET] = ["statecast.push.v1+json", "statecast.ticket."]; // a ticket is not part of the address
-const LARGEST_AFTER = 8192; // of the positions in a frame, in characters: the server refuses larger frames
-const UNSHOWN = ["unreadable_row", "row_too_large"];
-const PASSING = ["408", "429", "4408", "unreachable"];
+const [HANDSHAKE_MS, SILENCE_CHECK_MS, CHECKS, PING_MS] = [10_000, 15_000, 3, 5_000]; // 3 checks: 45 s of silence
+const [RENEWED_AHEAD, LONGEST_AHEAD_S, SHORTEST_TIMER_MS, LONGEST_TIMER_MS] = [0.2, 300, 1000, 2 ** 31 - 1];
+const [TOO_LARGE, REVOKED, EXPIRED, PASSING] = ["1009", "4403", ["401", "4401"], ["408", "429"]];
+const [SUBPROTOCOL, TICKET] = ["statecast.push.v2+json", "statecast.ticket."]; // a ticket is not part of the address
+const [LARGEST_FRAME, LARGEST_BELOW] = [60_000, 30_000]; // of ours, in bytes: the edge refuses frames of more than 65,536
 
-/** Why the server, or this client, refused something. `code` is a stable word or number, the message is for people. */
+/** Why the edge, or this client, refused something. `code` is a stable word or number, the message is for people. */
 export class StatecastError extends Error {
-  constructor(code, message, pauseMs = 0) {
+  constructor(code, message, retryMs = null) {
     super(message);
-    Object.assign(this, { code: String(code), pauseMs }); // and how long to wait before another attempt
+    Object.assign(this, { code: String(code), retryMs }); // null: asking again does not help
   }
 }
 
 /**
- * One live connection. Its events: `state` when `.state` has changed ("connecting", "open", "waiting" for the next
- * attempt, "closed"), and `error` with a StatecastError in `.detail` for what ends no subscription: `unreadable_row` and
- * `row_too_large` name a key whose row cannot be shown, while its subscription goes on.
+ * The rows of a watch, place by place: the watch itself, and with steps or a channel a place for each row that leads on. It
+ * knows frames and no socket. Rows count when the token of their place comes; both can be kept, and resume after a restart.
  */
-export class Statecast extends EventTarget {
+export class Places {
+  #places = new Map(); // by the JSON of their paths
+
+  /** `saved` is what `save` has returned, for the same watch. */
+  constructor(saved = []) {
+    for (const { path, token, rows } of saved) {
+      this.#places.set(JSON.stringify(path), newPlace(path, token, new Map(rows.map((each) => [each.key, each]))));
+    }
+  }
+
+  /** The rows of a place by their keys, each `{key, sort, row, commitTime}`. */
+  rows(path = []) {
+    return this.#at(path)?.rows ?? new Map();
+  }
+
+  /** The last token of a place; an empty text when there is none. */
+  token(path = []) {
+    return this.#at(path)?.token ?? "";
+  }
+
+  /** Every place: `[{path, rows, token}]`, the shortest paths first. */
+  list() {
+    return [...this.#places.values()].sort((one, other) => one.path.length - other.path.length);
+  }
+
+  /** All rows with their tokens, as JSON can keep them. */
+  save() {
+    const whole = this.list().filter(({ token }) => token);
+    return whole.map(({ path, token, rows }) => ({ path, token, rows: [...rows.values()] }));
+  }
+
+  /** What a `watch` says to resume: `token`, and `below` as far as it fits. */
+  resumption() {
+    const [below, token] = [[], this.token()];
+    let size = 0;
+    for (const { path, token: own } of token ? this.list() : []) {
+      if (path.length && own && (size += sizeOf({ path, token: own })) <= LARGEST_BELOW) below.push({ path, token: own });
+    }
+    return { ...(token && { token }), ...(below.length && { below }) };
+  }
+
+  /** Forgets rows that wait for a token: the socket that was to bring it has ended. */
+  cut() {
+    for (const place of this.#places.values()) Object.assign(place, { waiting: [], anew: false });
+  }
+
+  /** Lets the watch begin anew: the rows stay until others replace them. */
+  forgetTokens() {
+    this.cut();
+    for (const place of this.#places.values()) place.token = "";
+  }
+
+  /** Takes a newer token of a quiet place. */
+  bookmark({ path = [], token }) {
+    const place = this.#at(path);
+    if (place) place.token = token;
+  }
+
+  /**
+   * Takes a frame about the watch. Returns news for each place of which something counts now: `{path, rows, changes, began,
+   * ended}`. A change is `{key, sort, row, commitTime, skipped}`, with `row` null for one that is gone, and `error` when it
+   * cannot be shown. With `began` the rows have replaced all. Throws a StatecastError for a delta of a row that is not there.
+   */
+  take({ path = [], watching, rows = [], token, ended }) {
+    const news = [];
+    if (watching) this.#begin(path, watching);
+    const place = this.#at(path);
+    for (const row of place ? rows : []) {
+      const key = keyOf(row, place);
+      if (row.left) news.push(...this.#endBelow([...path, key]));
+      place.waiting.push({ ...row, key });
+    }
+    if (place && token) news.push(...this.#apply(place, token));
+    if (ended && path.length) news.push(...this.#endBelow(path));
+    return news;
+  }
+
+  #at(path) {
+    return this.#places.get(JSON.stringify(path));
+  }
+
+  #begin(path, { resumed = false, message = "", key_field: keyField, sort_field: sortField }) {
+    const place = this.#at(path) ?? newPlace(path, "", new Map());
+    Object.assign(place, { waiting: [], anew: !resumed, message, keyField, sortField });
+    this.#places.set(JSON.stringify(path), place);
+  }
+
+  #apply(place, token) {
+    const { path, anew, waiting, rows: before } = place;
+    const rows = anew ? new Map() : before;
+    const changes = new Map();
+    for (const told of waiting) {
+      const isKnown = before.has(told.key) || changes.has(told.key);
+      const change = merged(told, rows.get(told.key), place);
+      const { skipped, error, ...row } = change;
+      if (change.row === null) rows.delete(told.key);
+      else rows.set(told.key, row);
+      if (isKnown || error || change.row !== null) changes.set(told.key, change);
+    }
+    const gone = anew ? [...before.keys()].filter((key) => !rows.has(key) && !changes.has(key)) : [];
+    for (const key of gone) changes.set(key, { key, sort: before.get(key).sort, row: null, commitTime: null, skipped: 0 });
+    Object.assign(place, { rows, token, waiting: [], anew: false });
+    const ends = anew ? this.#endWithout(path, rows) : [];
+    return [...ends, { path, rows, changes: [...changes.values()], began: anew, ended: false }];
+  }
+
+  #endWithout(path, rows) {
+    return this.#endWhere((other) => isBelow(other, path) && other.length > path.length && !rows.has(other[path.length]));
+  }
+
+  #endBelow(path) {
+    return this.#endWhere((other) => isBelow(other, path));
+  }
+
+  #endWhere(isOver) {
+    const over = this.list().filter(({ path }) => isOver(path));
+    for (const { path } of over) this.#places.delete(JSON.stringify(path));
+    return over.map(({ path }) => ({ path, rows: new Map(), changes: [], began: false, ended: true }));
+  }
+}
+
+/** A watch of a Statecast. `onRows` gets the news of Places; `rows`, `token` and `stale` say how it is now. */
+export class Watch {
+  #what;
+  #owner;
+  #handlers;
+  places;
+  id = 0;
+  /** Whether everything has come for the first time. */
+  isCurrent = false;
+  /** For how many seconds it may be out of date; null while the edge sees. */
+  stale = null;
+
+  constructor(what, { saved, ...handlers }, owner) {
+    this.#what = what;
+    this.#handlers = handlers;
+    this.#owner = owner;
+    this.places = new Places(saved);
+  }
+
+  /** The rows by their keys, each `{key, sort, row, commitTime}`; those of places below are in `places`. */
+  get rows() {
+    return this.places.rows();
+  }
+
+  get token() {
+    return this.places.token();
+  }
+
+  /** What `saved` of a later `watch` of the same takes, also after a restart of the program: rows and tokens as JSON. */
+  save() {
+    return this.places.save();
+  }
+
+  /** Ends the watch: no handler is called after it. */
+  end() {
+    this.#owner.drop(this);
+  }
+
+  /** The request, under an id. */
+  request(id) {
+    this.id = id;
+    return { id, ...this.#what, ...this.places.resumption() };
+  }
+
+  take({ current, ...frame }) {
+    for (const news of this.places.take(frame)) this.#handlers.onRows?.(news);
+    if (!current) return;
+    this.isCurrent = true;
+    this.#handlers.onCurrent?.();
+  }
+
+  tellStale(seconds) {
+    if (seconds === this.stale) return;
+    this.stale = seconds;
+    this.#handlers.onStale?.(seconds);
+  }
+
+  tellEnd(error) {
+    this.#handlers.onEnd?.(error);
+  }
+}
+
+/**
+ * One live connection. `state` is "connecting", "open", "waiting" for the next attempt, or "closed", of which `reason` is the
+ * StatecastError. Options: `onState()` when it has changed, `onError(error)` for what ends no watch and for the end of all,
+ * `onWarning(error)` for a part of a request that the edge ignores, and `WebSocket` where the platform has none.
+ */
+export class Statecast {
   #address;
-  #credentials;
+  #options;
   #socket = null;
-  #subscriptions = new Map(); // by name
-  #requests = new Map(); // by the id of a frame: the subscription that asked
+  #watches = new Map(); // by id; those that wait to be asked for again by the id that they had
   #lastId = 0;
   #failures = 0;
   #need = "connect"; // why credentials are asked for next
   #renewed = false; // whether the last ones were refused, and nothing has come of newer ones yet
-  #reconnectAt = 0; // as the server asked for, before it goes away
-  #probes = 0; // that have been sent since the server said anything
-  #watchdog = null; // ends a handshake, then a connection, to which nobody answers
-  #listening = new AbortController(); // to the page, which says when it is worth connecting at once
-  #timer = null; // of the next attempt, or while the socket is open of the next renewal
+  #reconnectAt = 0; // as the edge asked for, before it goes away
+  #checks = 0; // of silence, since the last frame
+  #timers = {}; // attempt, handshake, silence, ping, renewal
+  #retries = new Map(); // by watch: timers
+  #listening = typeof AbortController === "undefined" ? null : new AbortController(); // to the page
+  reason = null;
+  state = "connecting";
 
   /**
    * `address` is that of the socket `/v1/stream`. `credentials` is a function, async or not, that returns HTTP headers for
@@ -64,271 +244,261 @@ export class Statecast extends EventTarget {
    * at most ("expiring", and the Date of the end: the socket goes on without a gap), and after an expiry ("expired").
    * When it throws it is called again; a StatecastError ends the client if no socket is open.
    */
-  constructor(address, { credentials = null } = {}) {
-    super();
+  constructor(address, options = {}) {
     this.#address = new URL(address, globalThis.location?.href).href.replace(/^http/, "ws");
     if (!/^wss?:/.test(this.#address)) throw new StatecastError("bad_address", `${address} is not that of a socket`);
-    this.#credentials = credentials;
-    this.reason = null; // why it is closed, or not connected now
-    const [comeBack, { signal }] = [() => globalThis.document?.hidden || this.reconnect(), this.#listening];
+    this.#options = options;
+    const [comeBack, signal] = [() => globalThis.document?.hidden || this.wake(), this.#listening?.signal];
     globalThis.addEventListener?.("online", comeBack, { signal });
     globalThis.document?.addEventListener("visibilitychange", comeBack, { signal });
     this.#connect();
   }
 
   /**
-   * Watches one key: `{group}`, or `{group, sort, member}`. `after` begins after a position, also after that of an answer by
-   * REST; `intervalMs` is the shortest time between two updates. `onStart` gets `{recovered}` when it starts or resumes;
-   * `onDelay` is called when that takes long. With `repeat: true` `onUpdate` is called at each interval in which nothing has
-   * changed as well, with the position that it had.
+   * Watches what a `Watch` of the contract says: `{store, group, sort_from, sort_to, limit, reverse, steps, fields, delta,
+   * times, interval_ms}`, or `{channel}`. Handlers: `onRows(news)`, `onCurrent()`, `onStale(seconds)`, `onEnd(error)`;
+   * `saved` is what `save()` of a watch of the same returned.
    */
-  subscribe(store, key, options = {}) {
-    return this.#watch(nameOfKey(store, key), "subscribe", { store, key }, options);
+  watch(what, handlers = {}) {
+    if (this.state === "closed") throw this.reason ?? new StatecastError("closed", "this client is closed");
+    const watch = new Watch(what, handlers, { drop: (each) => this.#drop(each) });
+    this.#watches.set(++this.#lastId, watch);
+    watch.id = this.#lastId;
+    if (this.state === "open") this.#ask([watch]);
+    return watch;
   }
 
-  /**
-   * Watches the members of a group, or those from `sortFrom` and before `sortTo`: the first `limit`, or with `reverse`
-   * the last. `onChange` gets `{change: "entered" | "changed" | "left", key, row, …}`, and the last changes again
-   * when the connection broke amid many. After an `onStart` with `recovered: false` drop all: members enter anew.
-   * `after` may be the `through` of a page that REST has answered, which holds all rows of the same range.
-   */
-  watchRange(store, group, { sortFrom, sortTo, limit, reverse, ...options } = {}) {
-    const range = { store, group, sort_from: sortFrom, sort_to: sortTo, limit, reverse };
-    return this.#watch(nameOfRange(range), "watch_range", { range }, options);
+  /** Calls the edge with the credentials, `call("POST", "channels")`; returns its JSON. Throws a StatecastError. */
+  async call(method, path, body, [need, until] = ["connect", null]) {
+    const { credentials } = this.#options;
+    const headers = { ...(await credentials?.(need, until)), ...(body && { "Content-Type": "application/json" }) };
+    const cutter = new AbortController();
+    const timer = setTimeout(() => cutter.abort(), CALL_TIMEOUT_MS);
+    try {
+      const options = { method, headers, cache: "no-store", signal: cutter.signal, body: body && JSON.stringify(body) };
+      const answer = await fetch(new URL(path, this.#address.replace(/^ws/, "http")), options);
+      const { error, message, ...content } = await answer.json().catch(() => ({}));
+      if (answer.ok) return content;
+      const reason = error?.message ?? message ?? `the server answers ${answer.status}`;
+      throw new StatecastError(answer.status, reason, 1000 * answer.headers.get("Retry-After") || null);
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
-  /**
-   * Watches a query: the `first` range, `{store, group, …}`, and for each of its rows the next of the `steps`,
-   * `{store, group_field, …}`, as in statecast.push.v1.Query. `path` names the rows that lead to a range. `onRange` gets
-   * `{path, recovered}` when one begins or resumes: without `recovered` drop all at the path and below, also when it has
-   * `ended`. `onChange` gets `{path, change, key, row, …}` as that of a range: with a row that has "left" drop all below it.
-   */
-  watchQuery(name, first, steps, options = {}) {
-    const subscription = this.#watch(nameOfQuery(name), "watch_query", { query: { name, first, steps } }, options);
-    return Object.assign(subscription, { cancel: { unwatch_query: { name } } });
-  }
-
-  /** Connects at once if the client waits for its next attempt; so it does when the tab or the network comes back. */
-  reconnect() {
+  /** Says that the program is in front again: connects at once, or finds out whether the line still lives. */
+  wake() {
     if (this.state === "waiting") this.#connect();
+    if (this.state !== "open") return;
+    this.#send({ ping: {} });
+    this.#timers.ping ??= setTimeout(() => this.#lost(this.#socket, unreachable("no answer to a ping")), PING_MS);
   }
 
-  /** Ends the connection and all subscriptions. */
+  /** Ends the connection and all watches. */
   close() {
     this.#end(null);
   }
 
   async #connect() {
-    clearTimeout(this.#timer);
-    this.#become("connecting");
+    clearTimeout(this.#timers.attempt);
+    this.#become("connecting", this.reason);
     try {
-      const address = new URL(this.#credentials ? "tickets/stream" : this.#address, this.#address);
-      const offers = this.#credentials ? [SUBPROTOCOL, TICKET + (await this.#ticket(this.#need))] : [];
-      if (this.state !== "closed") this.#listen((this.#socket = new WebSocket(address, offers)));
+      const { credentials, WebSocket = globalThis.WebSocket } = this.#options;
+      const offers = [SUBPROTOCOL];
+      if (credentials) offers.push(TICKET + (await this.call("POST", "tickets", undefined, [this.#need, null])).ticket);
+      const address = new URL(credentials ? "tickets/stream" : this.#address, this.#address);
+      if (this.state !== "closed") this.#listen((this.#socket = new WebSocket(address.href, offers)));
     } catch (error) {
-      this.#over(error instanceof StatecastError ? error : new StatecastError("unreachable", error.message));
+      this.#over(error instanceof StatecastError ? error : unreachable(error.message));
     }
   }
 
-  async #ticket(need, until = null) {
-    const headers = await this.#credentials(need, until);
-    const options = { method: "POST", headers, cache: "no-store", signal: AbortSignal.timeout(CALL_TIMEOUT_MS) };
-    const answer = await fetch(new URL("tickets", this.#address.replace(/^ws/, "http")), options);
-    const { ticket, error, message } = await answer.json().catch(() => ({}));
-    if (answer.ok) return ticket;
-    const reason = error?.message ?? message ?? `the server answers ${answer.status}`;
-    throw new StatecastError(answer.status, reason, 1000 * answer.headers.get("Retry-After") || 0);
-  }
-
   #listen(socket) {
-    const lost = (why) => this.#lost(socket, new StatecastError("unreachable", why));
-    this.#watchdog = setTimeout(() => lost("the handshake was not answered"), HANDSHAKE_MS);
+    this.#timers.handshake = setTimeout(() => this.#lost(socket, unreachable("the handshake was not answered")), HANDSHAKE_MS);
     socket.onopen = () => {
+      clearTimeout(this.#timers.handshake);
+      this.#checks = 0;
+      this.#timers.silence = setInterval(() => this.#check(socket), SILENCE_CHECK_MS);
       this.#need = "connect";
-      this.#probes = 0;
-      clearTimeout(this.#watchdog);
-      this.#watchdog = setInterval(() => (this.#probes++ < PROBES ? this.#probe() : lost("it is silent")), PROBE_MS);
-      for (const subscription of this.#subscriptions.values()) this.#ask(subscription);
       this.#become("open", null);
+      this.#ask([...this.#watches.values()].filter((watch) => !this.#retries.has(watch)));
     };
     socket.onmessage = (event) => this.#receive(JSON.parse(event.data));
-    socket.onerror = () => setTimeout(() => lost("the socket has failed"), 0); // a close that follows says more
-    socket.onclose = ({ code, reason }) => {
-      this.#lost(socket, new StatecastError(code, reason || `closed with ${code}`, PAUSES_MS[code] ?? 0));
-    };
+    socket.onerror = () => setTimeout(() => this.#lost(socket, unreachable("the socket has failed")), 0); // a close says more
+    socket.onclose = ({ code, reason }) => this.#lost(socket, new StatecastError(code, reason || `closed with ${code}`));
+  }
+
+  #check(socket) {
+    if (++this.#checks >= CHECKS) this.#lost(socket, unreachable("the line is silent"));
   }
 
   #lost(socket, error) {
-    if (socket !== this.#socket) return; // it was given up before
+    if (socket !== this.#socket || socket === null) return; // it was given up before
     this.#socket = null;
-    clearTimeout(this.#timer);
-    clearTimeout(this.#watchdog);
+    this.#stopTimers();
     socket.onopen = socket.onmessage = null;
     socket.close();
-    for (const request of this.#requests.values()) request.ended?.();
-    this.#requests.clear();
+    for (const { places } of this.#watches.values()) places.cut();
     this.#over(error);
   }
 
-  #probe() { // browsers do not show the server's pings; a request that ends nothing is answered, too
-    this.#send({ unwatch_query: { name: "statecast.js probe" } }, {});
-  }
-
   #over(error) {
-    const code = Number(error.code);
-    const renewable = EXPIRED.includes(code) && this.#credentials && !this.#renewed;
-    const passing = PASSING.includes(error.code) || (code >= 500 && code < 4000 && code !== TOO_LARGE);
+    const renewable = EXPIRED.includes(error.code) && this.#options.credentials && !this.#renewed;
+    const status = Number(error.code);
+    const isRefused = status >= 400 && status < 500 && !PASSING.includes(error.code);
+    const isFatal = isRefused || [TOO_LARGE, REVOKED, ...EXPIRED].includes(error.code) || !isPassing(error.code);
     if (renewable) [this.#need, this.#renewed] = ["expired", true];
-    if (this.state === "closed" || !(renewable || passing)) return this.#end(error);
+    if (this.state === "closed" || (isFatal && !renewable)) return this.#end(error);
     const ceiling = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures++, LONGEST_PAUSE_MS);
-    const asked = Math.max(error.pauseMs, this.#reconnectAt - Date.now(), 0);
-    this.#timer = setTimeout(() => this.#connect(), asked + ceiling * (0.5 + Math.random() / 2));
+    const asked = Math.max(error.retryMs ?? 0, this.#reconnectAt - Date.now(), 0);
+    this.#timers.attempt = setTimeout(() => this.#connect(), asked || ceiling * (0.5 + Math.random() / 2));
     this.#become("waiting", error);
   }
 
   #end(error) {
     if (this.state === "closed") return;
-    clearTimeout(this.#timer);
-    clearTimeout(this.#watchdog);
-    this.#listening.abort();
-    for (const { onError } of this.#subscriptions.values()) if (error) queueMicrotask(() => onError?.(error));
-    this.#subscriptions.clear();
+    this.#stopTimers();
+    for (const timer of this.#retries.values()) clearTimeout(timer);
+    this.#listening?.abort();
+    const [watches, socket] = [[...this.#watches.values()], this.#socket];
+    this.#watches.clear();
+    this.#socket = null;
     this.#become("closed", error);
-    this.#socket?.close();
-    if (error) this.#fail(error);
+    socket?.close();
+    if (!error) return;
+    for (const watch of watches) queueMicrotask(() => watch.tellEnd(error));
+    this.#options.onError?.(error);
   }
 
-  #watch(name, verb, what, { intervalMs, repeat, after = null, ...handlers }) {
-    if (this.state === "closed") throw this.reason ?? new StatecastError("closed", "this client is closed");
-    if (this.#subscriptions.has(name)) throw new StatecastError("already_subscribed", `${name} is watched already`);
-    const ask = (position) => ({ [verb]: { ...what, after: position, interval_ms: intervalMs, repeat } });
-    const subscription = { ...handlers, name, ask, position: after, cancel: { [`un${verb}`]: what }, ranges: new Map() };
-    subscription.unsubscribe = () => this.#unsubscribe(subscription);
-    this.#subscriptions.set(name, subscription);
-    if (this.state === "open") this.#ask(subscription);
-    return subscription;
+  #drop(watch) {
+    if (!this.#watches.delete(watch.id)) return;
+    clearTimeout(this.#retries.get(watch));
+    if (!this.#retries.delete(watch) && this.state === "open") this.#send({ unwatch: [watch.id] });
   }
 
-  #ask(subscription) {
-    subscription.inForce = false; // what comes until it is was on its way to an earlier one
-    const position = subscription.ranges.size ? positionsIn(subscription.ranges) : subscription.position;
-    subscription.request = this.#send(subscription.ask(position), subscription);
+  /** Asks for watches under new ids, as many in a frame as it may hold. */
+  #ask(watches) {
+    let [frame, size] = [[], 0];
+    for (const watch of watches) {
+      this.#watches.delete(watch.id);
+      const request = watch.request(++this.#lastId);
+      this.#watches.set(request.id, watch);
+      const own = sizeOf(request);
+      if (frame.length && size + own > LARGEST_FRAME) {
+        this.#send({ watch: frame });
+        [frame, size] = [[], 0];
+      }
+      frame.push(request);
+      size += own;
+    }
+    if (frame.length) this.#send({ watch: frame });
   }
 
-  async #unsubscribe(subscription) {
-    if (this.#subscriptions.get(subscription.name) !== subscription) return;
-    this.#subscriptions.delete(subscription.name);
-    this.#requests.delete(subscription.request);
-    if (this.state !== "open") return;
-    await new Promise((ended) => this.#send(subscription.cancel, { ended }));
-  }
-
-  #send(request, asker) {
-    const id = String(++this.#lastId);
-    this.#requests.set(id, asker);
-    this.#socket.send(JSON.stringify({ id, ...request }));
-    return id;
+  #send(frame) {
+    this.#socket.send(JSON.stringify(frame));
   }
 
   #receive(frame) {
-    this.#failures = this.#probes = 0;
-    if (frame.id || !frame.authenticated) this.#renewed = false;
-    const update = frame.changed ?? frame.removed ?? frame.range_changed;
-    if (frame.query) this.#updateQuery(frame, this.#subscriptions.get(nameOfQuery(frame.query.name)));
-    else if (update) this.#update(update);
-    else if (frame.reconnect) this.#reconnectAt = Date.now() + (frame.reconnect.delay_ms ?? 0);
-    else this.#answer(frame, this.#requests.get(frame.id));
+    this.#checks = 0;
+    clearTimeout(this.#timers.ping);
+    this.#timers.ping = null;
+    if (frame.hello) return this.#renewIn(frame.hello.expires_in_s);
+    [this.#failures, this.#renewed] = [0, false];
+    if (frame.id) return this.#about(frame, this.#watches.get(frame.id));
+    if (frame.ping) this.#takePing(frame.ping);
+    if (frame.access) this.#renewIn(frame.access.expires_in_s);
+    if (frame.reconnect) this.#reconnectAt = Date.now() + (frame.reconnect.delay_ms ?? 0);
+    if (frame.warning) this.#options.onWarning?.(errorOf(frame.warning));
+    if (!frame.error) return;
+    this.#options.onError?.(errorOf(frame.error));
+    if (frame.error.code === "ticket_refused") this.#renewAfter(frame.error.retry_ms ?? SHORTEST_TIMER_MS, new Date());
   }
 
-  #update({ store, range, change, through, ...update }) {
-    const subscription = this.#subscriptions.get(range ? nameOfRange(range) : nameOfKey(store, update.key));
-    if (!subscription?.inForce) return;
-    subscription.position = (range ? through : update.position) ?? subscription.position;
-    if (!range) subscription.onUpdate?.(valueOf(update));
-    else subscription.onChange?.({ change: wordOf(change), ...valueOf(update) });
-  }
-
-  #updateQuery({ id, query: { path = [] }, range_watched: began, range_changed: changed }, subscription) {
-    if (id && subscription === this.#requests.get(id)) subscription.inForce = true;
-    if (!subscription?.inForce) return;
-    const { ranges, onRange, onChange } = subscription;
-    if (changed) {
-      const { change, through, range, ...update } = changed;
-      const [word, value] = [wordOf(change), valueOf(update)];
-      if (word === "left") dropBelow(ranges, [...path, value.key.member || value.key.group]);
-      ranges.set(JSON.stringify(path), { path, group: range.group, through: through ?? throughOf(ranges, path) });
-      return onChange?.({ path, change: word, ...value });
-    }
-    const recovered = began?.start === "START_RECOVERED";
-    const through = began?.through ?? (recovered ? throughOf(ranges, path) : undefined);
-    if (!recovered) dropBelow(ranges, path);
-    if (began) ranges.set(JSON.stringify(path), { path, group: began.range.group, through });
-    onRange?.({ path, recovered, ended: !began, members: began?.members ?? 0 });
-  }
-
-  #answer({ id, authenticated, error: refusal, ...frame }, asker) {
-    const began = frame.subscribed ?? frame.range_watched;
-    const error = refusal && new StatecastError(refusal.code, refusal.message);
-    if (asker?.name && refusal?.code === "unavailable") return asker.onDelay?.(error); // its answer follows
-    if (asker?.name && UNSHOWN.includes(refusal?.code)) return this.#fail(error); // and the next row follows
-    const held = began?.start === "START_RECOVERED" ? asker?.position : null; // a snapshot begins anew
-    if (began && asker) Object.assign(asker, { inForce: true, position: began.through ?? held });
-    if (began) return asker?.onStart?.({ recovered: began.start === "START_RECOVERED", members: began.members ?? 0 });
-    this.#requests.delete(id);
-    if (authenticated) this.#renewBefore(authenticated.expires_at);
-    if (error && !asker?.name) this.#fail(error);
-    if (error) this.#subscriptions.delete(asker?.name);
-    if (error) asker?.onError?.(error);
-    asker?.ended?.();
-  }
-
-  #renewBefore(expiresAt) {
-    clearTimeout(this.#timer);
-    if (!expiresAt || !this.#credentials) return;
-    const left = new Date(expiresAt) - Date.now();
-    const pause = Math.max(SHORTEST_TIMER_MS, left * RENEWED_AT, left - LONGEST_AHEAD_MS);
-    this.#timer = setTimeout(() => this.#renew(expiresAt, this.#socket), Math.min(pause, LONGEST_TIMER_MS));
-  }
-
-  async #renew(expiresAt, socket) {
-    const again = () => this.#renewBefore(expiresAt); // until the server says that it is too late
+  #about(frame, watch) {
+    if (!watch || this.#retries.has(watch)) return; // of a watch that has ended here: it was under way
     try {
-      const ticket = await this.#ticket("expiring", new Date(expiresAt));
-      if (socket === this.#socket) this.#send({ auth_refresh: { ticket } }, { onError: again });
+      watch.take(frame);
+    } catch (error) {
+      if (!(error instanceof StatecastError)) throw error;
+      watch.places.forgetTokens();
+      this.#send({ unwatch: [watch.id] });
+      this.#ask([watch]);
+      return this.#options.onError?.(error);
+    }
+    if (frame.ended && !frame.path?.length) this.#ended(errorOf(frame.ended), watch);
+  }
+
+  #ended(error, watch) {
+    watch.places.cut();
+    if (error.retryMs === null) {
+      this.#watches.delete(watch.id);
+      return watch.tellEnd(error);
+    }
+    const again = () => this.#retries.delete(watch) && this.state === "open" && this.#ask([watch]);
+    this.#retries.set(watch, setTimeout(again, error.retryMs));
+  }
+
+  #takePing({ bookmarks = [], blind = [] }) {
+    for (const mark of bookmarks) this.#watches.get(mark.id)?.places.bookmark(mark);
+    const seconds = new Map(blind.flatMap(({ ids = [...this.#watches.keys()], lag_s = 0 }) => ids.map((id) => [id, lag_s])));
+    for (const [id, watch] of this.#watches) watch.tellStale(seconds.get(id) ?? null);
+  }
+
+  #renewIn(seconds) {
+    if (!seconds || !this.#options.credentials) return;
+    const ahead = Math.min(seconds * RENEWED_AHEAD, LONGEST_AHEAD_S);
+    this.#renewAfter((seconds - ahead) * 1000, new Date(Date.now() + seconds * 1000));
+  }
+
+  #renewAfter(pauseMs, until) {
+    clearTimeout(this.#timers.renewal);
+    const pause = Math.min(Math.max(pauseMs, SHORTEST_TIMER_MS), LONGEST_TIMER_MS);
+    this.#timers.renewal = setTimeout(() => this.#renew(until, this.#socket), pause);
+  }
+
+  async #renew(until, socket) {
+    try {
+      const { ticket } = await this.call("POST", "tickets", undefined, ["expiring", until]);
+      if (socket === this.#socket) this.#send({ renew: { ticket } });
     } catch ({ message }) {
       if (socket !== this.#socket) return;
-      this.#fail(new StatecastError("not_renewed", `the access could not be renewed: ${message}`));
-      again();
+      this.#options.onError?.(new StatecastError("not_renewed", `the access could not be renewed: ${message}`));
+      this.#renewAfter((until - Date.now()) * RENEWED_AHEAD, until); // until the edge says that it is too late
     }
   }
 
-  #become(state, reason = this.reason) {
+  #stopTimers() {
+    for (const timer of Object.values(this.#timers)) clearTimeout(timer); // also ends the interval
+    this.#timers = {};
+  }
+
+  #become(state, reason) {
     Object.assign(this, { state, reason });
-    this.dispatchEvent(new Event("state"));
-  }
-
-  #fail(error) {
-    this.dispatchEvent(new CustomEvent("error", { detail: error }));
+    this.#options.onState?.(state);
   }
 }
 
-const nameOfKey = (store, { group, sort = "", member = "" }) => JSON.stringify([store, group, sort, member]);
-const nameOfQuery = (name) => JSON.stringify({ query: name });
-const wordOf = (change) => change.replace("MEMBER_CHANGE_", "").toLowerCase();
-const throughOf = (ranges, path) => ranges.get(JSON.stringify(path))?.through;
+const newPlace = (path, token, rows) => ({ path, token, rows, waiting: [], anew: false });
+const isBelow = (path, top) => top.every((row, depth) => row === path[depth]);
+const sizeOf = (value) => JSON.stringify(value).replace(/[^\x00-\x7f]/g, "three").length;
+const keyOf = ({ key, row }, { keyField }) => key ?? (keyField && row?.[keyField]) ?? "";
+const unreachable = (message) => new StatecastError("unreachable", message);
+const errorOf = ({ code = "", message = "", retry_ms: retryMs = null }) => new StatecastError(code, message || code, retryMs);
+/** Whether it may pass: a close code or a status that is no refusal, or no answer at all. */
+const isPassing = (code) => code === "unreachable" || Number.isInteger(Number(code));
 
-function dropBelow(ranges, path) {
-  for (const [name, range] of ranges) if (path.every((row, depth) => row === range.path[depth])) ranges.delete(name);
+/** A told row as a change, on the row that is there: whole, its delta merged, or gone. */
+function merged(told, held, { sortField }) {
+  const { key, row, delta, left, error, commit_time: time, skipped = 0 } = told;
+  const commitTime = time ?? null;
+  const sort = told.sort ?? held?.sort ?? "";
+  if (left || error) return { key, sort, row: null, commitTime, skipped, ...(error && { error: errorOf(error) }) };
+  if (delta && !held) throw new StatecastError("no_base", `there is no row ${JSON.stringify(key)} for the changes that came`);
+  const whole = delta ? patched(held.row, delta) : row;
+  return { key, sort: told.sort ?? (sortField && whole?.[sortField]) ?? held?.sort ?? "", row: whole, commitTime, skipped };
 }
 
-/** What to resume from, the first ranges first, as much as a frame may hold: what is left out is told anew. */
-function positionsIn(ranges) {
-  const positions = [...ranges.values()].filter(({ through }) => through).sort((a, b) => a.path.length - b.path.length);
-  let size = 0;
-  return positions.filter((position) => (size += JSON.stringify(position).length) <= LARGEST_AFTER);
+/** A merge patch of one level: fields with new values, null for those that are gone. */
+function patched(row, delta) {
+  return Object.fromEntries(Object.entries({ ...row, ...delta }).filter(([, value]) => value !== null));
 }
-
-const nameOfRange = ({ store, group, sort_from: from = "", sort_to: to = "", reverse = false }) =>
-  JSON.stringify([store, group, from, to, reverse]); // the limit in force is the server's
-const valueOf = ({ key, row = null, position, commit_time: time, skipped = 0 }) =>
-  ({ key, row, position, commitTime: time ? new Date(time) : null, skipped: Number(skipped) });

@@ -77,19 +77,19 @@ class Bookings {
     if (!this.#customer) return this.#say("Whose bookings? Fill in a customer.");
     if (isBackwards) return this.#say("The time ends before it begins.");
     this.#say("");
-    const options = { sortFrom, sortTo, reverse: true, limit: MOST };
-    this.#end = this.#stage.watchRange(STORE, this.#customer, options, {
+    const range = { sort_from: sortFrom, sort_to: sortTo, reverse: true, limit: MOST };
+    this.#end = this.#stage.watch({ store: STORE, group: this.#customer, ...range }, {
       show: (bookingId, told, isNew) => this.#show(bookingId, told, isNew),
       drop: (bookingId) => this.#drop(bookingId),
       began: () => this.#tell(),
     });
   }
 
-  #show(bookingId, { key, row }, isNew) {
+  #show(bookingId, { sort, row }, isNew) {
     const line = this.#lines.get(bookingId) ?? make("li", { className: "ticket" });
     line.replaceChildren(...partsOf(bookingId, row));
     this.#lines.set(bookingId, line);
-    this.#ordered.set(bookingId, line, key.sort);
+    this.#ordered.set(bookingId, line, sort);
     line.classList.toggle("changed", !isNew);
     this.#tell();
     if (!isNew) announce(`${bookingId} has changed`);

@@ -27,7 +27,7 @@ export class CitySales {
     });
   }
 
-  #show(city, { invoices, amount_cents: cents = 0 }, isNew) {
+  #show(city, { invoices, amount_cents: cents }, isNew) {
     const line = this.#lines.get(city) ?? make("tr");
     this.#lines.set(city, line);
     const cell = (text) => make("td", { className: "number" }, text);

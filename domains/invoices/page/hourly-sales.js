@@ -27,7 +27,7 @@ export class HourlySales {
     const watched = new ResizeObserver(() => this.#draw());
     watched.observe(this.#chart);
     stage.atEnd(() => watched.disconnect());
-    stage.watchRange(this.#store, shopId, { reverse: true, limit: HOURS }, {
+    stage.watch({ store: this.#store, group: shopId, reverse: true, limit: HOURS }, {
       show: (name, { row }, isNew) => this.#take(row, isNew),
       drop: (name) => this.#hours.delete(new Date(name) - HOUR_MS) && this.#drawSoon(),
     });

@@ -98,14 +98,14 @@ class Invoices {
   }
 
   watch(stage, shopId) {
-    stage.watchRange(INVOICES, shopId, { reverse: true, limit: MOST_INVOICES }, {
+    stage.watch({ store: INVOICES, group: shopId, reverse: true, limit: MOST_INVOICES }, {
       show: (number, told, isNew) => this.#show(number, told, isNew),
       drop: (number) => this.#drop(number),
       began: (members) => (this.#none.hidden = members > 0),
     });
   }
 
-  #show(number, { key, row }, isNew) {
+  #show(number, { sort, row }, isNew) {
     const line = this.#lines.get(number) ?? make("tr");
     this.#lines.set(number, line);
     const made = row.created_at ? new Date(row.created_at).toLocaleTimeString() : "";
@@ -117,7 +117,7 @@ class Invoices {
       cell(money(row.total_amount_cents ?? 0, row.currency), "number"),
       cell(WORDS[row.delivery_type] ?? "–"),
     );
-    this.#ordered.set(number, line, key.sort);
+    this.#ordered.set(number, line, sort);
     if (!isNew) flash(line, "changed");
     this.#none.hidden = true;
   }
@@ -142,7 +142,7 @@ class Rewards {
 
   watch(stage) {
     new Roster(stage, REWARDS, MOST_REWARDS, {
-      show: (card, { row }) => this.#rows.set(card, { invoices: 0, points: 0, ...row }), // JSON leaves zeros out
+      show: (card, { row }) => this.#rows.set(card, row),
       drop: (card) => this.#rows.delete(card),
       listed: (count) => (this.#note.hidden = count > 0),
     });

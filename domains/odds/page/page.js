@@ -53,8 +53,7 @@ class Board {
   #watchGroup(group) {
     if (this.#groups.has(group)) return;
     this.#groups.add(group);
-    const options = { limit: MOST_KNOWN };
-    this.#stage.watchRange(MATCHES, group, options, {
+    this.#stage.watch({ store: MATCHES, group, limit: MOST_KNOWN }, {
       show: (matchId, { row }) => this.#take(matchId, row),
       drop: (matchId) => this.#lose(matchId),
     });
@@ -113,7 +112,7 @@ class Board {
 
   #open(matchId, row) {
     const card = new MatchCard(matchId, row);
-    const end = this.#stage.watchRange(MARKETS, matchId, { limit: MOST_MARKETS }, {
+    const end = this.#stage.watch({ store: MARKETS, group: matchId, limit: MOST_MARKETS }, {
       show: (marketId, { row: market }) => card.show(marketId, market),
       drop: (marketId) => card.drop(marketId),
       began: (markets) => card.began(markets),

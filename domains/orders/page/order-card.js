@@ -23,7 +23,7 @@ export class OrderCard {
   /** Shows what the order is now. Returns whether its status has changed. */
   update({ row, commitTime }) {
     const before = this.word;
-    const status = (row.status ?? "UNKNOWN").replace("ORDER_STATUS_", "");
+    const status = row.status.replace("ORDER_STATUS_", "");
     this.word = status.charAt(0) + status.slice(1).toLowerCase();
     this.#status.textContent = this.word;
     this.element.dataset.status = status.toLowerCase();

@@ -24,8 +24,7 @@ class Orders {
 
   constructor(stage) {
     stage.show({ title: "My orders" }, this.#empty, this.#list);
-    const options = { reverse: true, limit: MOST };
-    stage.watchRange(STORE, stage.consumer.id, options, {
+    stage.watch({ store: STORE, group: stage.consumer.id, reverse: true, limit: MOST }, {
       show: (orderId, told) => this.#show(orderId, told),
       drop: (orderId) => this.#drop(orderId),
       began: (members) => (this.#empty.hidden = members > 0),

@@ -8,8 +8,8 @@ const STORE = "us-share-holders";
 const MOST = 500;
 const MOST_CHANGES = 12;
 const ORDER_MS = 1500; // rows change places no more often, or nobody could follow one
-const NOTHING = { positions: 0, shares: 0 }; // JSON leaves zeros out
-const OWN_FIELDS = ["@type", "client", "positions", "shares"];
+const NOTHING = { positions: 0, shares: 0 };
+const OWN_FIELDS = ["client", "positions", "shares"];
 
 export const view = {
   label: "Holders",
@@ -45,8 +45,7 @@ class Holders {
     stage.every(ORDER_MS, () => this.#order());
   }
 
-  #show(name, { row: told, commitTime }, isNew) {
-    const row = { ...NOTHING, ...told };
+  #show(name, { row, commitTime }, isNew) {
     const entry = this.#rows.get(name) ?? this.#add(name);
     if (name === this.#client) this.#detail.update(row, commitTime);
     entry.row = row;

@@ -131,7 +131,7 @@ async def test_while_the_query_service_is_down_the_page_says_so_and_goes_on_when
         put(edge, "order-1")
         edge.query.failing = grpc.StatusCode.UNAVAILABLE
         await sign_in(page)
-        await expect(page.get_by_role("alert")).to_contain_text("cannot be looked up now")
+        await expect(page.get_by_role("alert")).to_contain_text("cannot be looked up now", timeout=30_000)
         edge.query.failing = None
 
         await expect(page.get_by_role("listitem").filter(has_text="order-1")).to_be_visible(timeout=30_000)

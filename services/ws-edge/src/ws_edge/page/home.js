@@ -121,16 +121,18 @@ async function begin(reason = "") {
     return begin(error.message);
   }
   const renewal = new Renewal(consumer, main, () => showState("expired"));
-  const live = new Statecast("/v1/stream", { credentials: (need, until) => renewal.headers(need, until) });
-  const home = new Home(live, consumer, sights);
-  live.addEventListener("state", () => showState(live.state));
-  live.addEventListener("error", ({ detail }) => {
-    if (live.state !== "closed") return home.alert(detail.message);
-    home.end();
-    forget();
-    return begin(detail.message);
+  const live = new Statecast("/v1/stream", {
+    credentials: (need, until) => renewal.headers(need, until),
+    onState: showState,
+    onWarning: (warning) => console.warn(warning.message),
+    onError: (error) => {
+      if (live.state !== "closed") return home.alert(error.message);
+      home.end();
+      forget();
+      return begin(error.message);
+    },
   });
-  addEventListener("online", () => live.reconnect());
+  const home = new Home(live, consumer, sights);
 }
 
 begin();

@@ -33,7 +33,7 @@ export class Roster {
       this.#watched.delete(group);
       this.#handlers.drop(group);
     };
-    this.#watched.set(group, this.#stage.watchKey(this.#store, group, { show: (...told) => this.#handlers.show(...told), drop: forget }));
+    this.#watched.set(group, this.#stage.watch({ store: this.#store, group }, { show: (...told) => this.#handlers.show(...told), drop: forget }));
   }
 }
 
@@ -43,9 +43,9 @@ export async function groupsOf(stage, store, most) {
   let [token, read] = ["", 0];
   do {
     const page = new URLSearchParams({ limit: Math.min(PAGE, most - read), page_token: token });
-    const { states, next_page_token: next } = await stage.ask(`/v1/stores/${encodeURIComponent(store)}?${page}`);
-    for (const { key } of states) groups.add(key.group);
-    [token, read] = [next, read + states.length];
+    const { rows = [], next_page_token: next } = await stage.ask(`/v1/stores/${encodeURIComponent(store)}/rows?${page}`);
+    for (const { group } of rows) groups.add(group);
+    [token, read] = [next, read + rows.length];
   } while (token && read < most);
   return { groups: [...groups], isAll: !token };
 }

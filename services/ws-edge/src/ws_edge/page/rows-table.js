@@ -3,7 +3,6 @@
 import { flash, make } from "/page/elements.js";
 import { OrderedList } from "/page/ordered-list.js";
 
-const TYPE = "@type"; // which message a row is
 const NUMBER = /^-?\d+(\.\d+)?$/;
 
 export class RowsTable {
@@ -26,11 +25,11 @@ export class RowsTable {
   }
 
   /** Shows a row in the place of its sort value. */
-  show(name, { key = {}, row }, isNew) {
+  show(name, { sort, row }, isNew) {
     const line = this.#lines.get(name) ?? make("tr");
     this.#lines.set(name, line);
     this.#write(line, fieldsOf(row));
-    this.#ordered.set(name, line, key.sort ?? "");
+    this.#ordered.set(name, line, sort);
     if (!isNew) flash(line, "changed");
     this.#empty.hidden = true;
   }
@@ -52,11 +51,9 @@ export class RowsTable {
   }
 }
 
-/** The fields of a row: of a row of JSON those of its document. */
-function fieldsOf({ [TYPE]: type, ...fields }) {
-  if (!type?.endsWith(".Value")) return fields;
-  const { value } = fields;
-  return value !== null && typeof value === "object" && !Array.isArray(value) ? value : { value };
+/** The fields of a row; a document that is no object is one. */
+function fieldsOf(row) {
+  return row !== null && typeof row === "object" && !Array.isArray(row) ? row : { value: row };
 }
 
 function cellOf(value) {

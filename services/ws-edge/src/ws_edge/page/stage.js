@@ -4,6 +4,7 @@ import { call, held } from "/page/credentials.js";
 import { make, span } from "/page/elements.js";
 
 const INTERVAL_MS = 100;
+const UNSEEN = "This cannot be looked up now.";
 
 /** The stage of one view. `consumer` is who looks, `stores` are those that they may read, by name. */
 export class Stage {
@@ -41,49 +42,26 @@ export class Stage {
   }
 
   /**
-   * Watches the members of a group: `show(name, told, isNew)` for each that is there or has changed, `drop(name)` for each
-   * that is gone, `began(members)` at the start. Returns a function that ends it.
+   * Watches what a `Watch` of the contract says, for example `{ store, group, limit }`: `show(name, told, isNew)` for each row
+   * that is there or has changed, `drop(name)` for each that is gone, `began(count)` at the start. A name is a row's key, or
+   * the group in a store with one row per group; `told` is `{key, sort, row, commitTime}`. Returns a function that ends it.
    */
-  watchRange(store, group, options, handlers) {
+  watch(what, handlers) {
     const names = new Set();
-    const forget = (name) => names.delete(name) && handlers.drop(name);
-    return this.#keep((shared) =>
-      this.#live.watchRange(store, group, {
-        ...shared,
-        ...options,
-        onStart: ({ recovered, members }) => {
-          this.alert("");
-          if (recovered) return;
-          [...names].forEach(forget);
-          handlers.began?.(members);
-        },
-        onChange: (told) => {
-          const name = told.key.member;
-          if (told.change === "left") return forget(name);
-          const isNew = !names.has(name);
-          names.add(name);
-          this.#count(told, isNew);
-          return handlers.show(name, told, isNew);
-        },
-      }),
-    );
-  }
-
-  /** Watches one key of a store with one value per group, as `watchRange`. */
-  watchKey(store, group, handlers) {
-    let isNew = true;
-    return this.#keep((shared) =>
-      this.#live.subscribe(store, { group }, {
-        ...shared,
-        onStart: () => this.alert(""),
-        onUpdate: (told) => {
-          if (!told.row) return handlers.drop(group);
-          this.#count(told, isNew);
-          handlers.show(group, told, isNew);
-          isNew = false;
-        },
-      }),
-    );
+    const watch = this.#live.watch({ interval_ms: INTERVAL_MS, delta: true, times: true, ...what }, {
+      onRows: ({ rows, changes, began }) => {
+        for (const change of changes) this.#tell(change, change.key || what.group, names, handlers);
+        if (began) handlers.began?.(rows.size);
+      },
+      onStale: (seconds) => this.alert(seconds === null ? "" : `${UNSEEN} It may be out of date by ${span(seconds * 1000)}.`),
+      onEnd: (error) => this.alert(error.message),
+    });
+    const end = () => {
+      this.#ends.delete(end);
+      watch.end();
+    };
+    this.#ends.add(end);
+    return end;
   }
 
   /** Does something now, and again so many milliseconds after each time; what fails is said, and done again. */
@@ -112,18 +90,14 @@ export class Stage {
     this.#ends.clear();
   }
 
-  #keep(begin) {
-    const subscription = begin({
-      intervalMs: INTERVAL_MS,
-      onDelay: () => this.alert("This cannot be looked up now. It appears as soon as it can be."),
-      onError: (error) => this.alert(error.message),
-    });
-    const end = () => {
-      this.#ends.delete(end);
-      subscription.unsubscribe();
-    };
-    this.#ends.add(end);
-    return end;
+  #tell({ error, ...told }, name, names, handlers) {
+    if (error) this.alert(error.message);
+    if (told.row === null) return names.delete(name) && handlers.drop(name);
+    const isNew = !names.has(name);
+    const commitTime = told.commitTime && new Date(told.commitTime);
+    names.add(name);
+    this.#count({ commitTime }, isNew);
+    return handlers.show(name, { ...told, commitTime }, isNew);
   }
 
   #count({ commitTime }, isNew) {

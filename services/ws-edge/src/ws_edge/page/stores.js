@@ -58,10 +58,10 @@ class AnyStore {
     const [{ store, keeps }, rows] = [this.#store, this.#rows];
     if (keeps === "members") {
       this.#stage.every(LIST_MS, () => this.#listGroups());
-      if (this.#group) this.#stage.watchRange(store, this.#group, { limit: MOST_ROWS }, rows);
+      if (this.#group) this.#stage.watch({ store, group: this.#group, limit: MOST_ROWS }, rows);
       else rows.say("Choose a group to see its rows live.");
     } else if (this.#group) {
-      this.#stage.watchKey(store, this.#group, rows);
+      this.#stage.watch({ store, group: this.#group }, rows);
     } else {
       const listed = (count, isAll) => this.#say(isAll ? "" : `The first ${count} keys. Fill in another one to see it.`);
       new Roster(this.#stage, store, MOST_ROWS, Object.assign(rows, { listed }));

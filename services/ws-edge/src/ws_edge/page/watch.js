@@ -28,8 +28,7 @@ function open(stage) {
     },
   };
   stage.show({ title: group || key }, make("p", { className: "about" }, store), rows.element);
-  if (key) stage.watchKey(store, key, handlers);
-  else stage.watchRange(store, group, { limit: MOST }, handlers);
+  stage.watch({ store, group: group || key, limit: MOST }, handlers);
 }
 
 async function begin(reason = "") {
@@ -40,19 +39,21 @@ async function begin(reason = "") {
   const { consumer } = await signIn(main, `See ${store} live`, reason);
   const showState = showSession(consumer);
   const renewal = new Renewal(consumer, main, () => showState("expired"));
-  const live = new Statecast("/v1/stream", { credentials: (need, until) => renewal.headers(need, until) });
+  const live = new Statecast("/v1/stream", {
+    credentials: (need, until) => renewal.headers(need, until),
+    onState: showState,
+    onWarning: (warning) => console.warn(warning.message),
+    onError: (error) => {
+      if (live.state !== "closed") return stage.alert(error.message);
+      stage.end();
+      forget();
+      return begin(error.message);
+    },
+  });
   const place = make("div");
   main.replaceChildren(place);
   const stage = new Stage(place, live, consumer, new Map());
   open(stage);
-  live.addEventListener("state", () => showState(live.state));
-  live.addEventListener("error", ({ detail }) => {
-    if (live.state !== "closed") return stage.alert(detail.message);
-    stage.end();
-    forget();
-    return begin(detail.message);
-  });
-  addEventListener("online", () => live.reconnect());
 }
 
 begin();

@@ -1,0 +1,14 @@
+"""The types of the JavaScript package are those of the contract."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2] / "clients" / "javascript"
+
+
+def test_the_types_are_made_of_the_contract_as_it_is() -> None:
+    command = [sys.executable, "-c", "import make_types; print(make_types.types_text(), end='')"]
+    made = subprocess.run(command, cwd=PACKAGE, capture_output=True, text=True, check=True)
+
+    assert (PACKAGE / "contract.d.ts").read_text() == made.stdout
