@@ -56,7 +56,7 @@ def test_each_record_has_a_key_of_its_own_in_the_channels_group() -> None:
     assert len(set(keys)) == len(keys)
     assert [record_key(key) for key in keys[:3]] == [
         ID.encode(),
-        f"{ID}\0revision\0latest".encode(),
+        f"{ID}\0revision\0/latest".encode(),
         f"{ID}\0watch\0a".encode(),
     ]
 
