@@ -19,10 +19,10 @@ from rigs.query_service import EPOCH, GROUP, ORDER
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from statecast.push.v2.order_updates_pb2 import OrderUpdatesReply
 from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
 from statecast.push.v1.range_pb2 import Range
 from statecast.push.v1.subscription_pb2 import Subscribe
+from statecast.push.v2.order_updates_pb2 import OrderUpdatesReply
 from statecast.state.v1.state_pb2 import Position, StateKey
 from testkit.ws_edge.channels import channel_of, order, orders_of
 from testkit.ws_edge.edge import RunningEdge
