@@ -9,16 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statecast.json_documents import MAX_EXACT
-from ws_edge.model import json_rows
+from ws_edge.model import documents, json_rows
 from ws_edge.model.json_rows import MAX_DEPTH
-from ws_edge.rest.rest import row_document
+from ws_edge.model.states import KeyState, Position, StoreKey
 
 SCALARS = st.none() | st.booleans() | st.text() | st.integers(-MAX_EXACT, MAX_EXACT) | st.floats(allow_nan=False)
 DOCUMENTS = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
 
 
 def shown(document: Any) -> Any:
-    return row_document(json_rows.decode(json.dumps(document).encode()))
+    row = json_rows.decode(json.dumps(document).encode())
+    return documents.document(KeyState(StoreKey("scores", "g"), Position(1, 1), row))
 
 
 @given(DOCUMENTS.filter(lambda document: "Infinity" not in json.dumps(document)))
@@ -68,8 +69,3 @@ def test_the_deepest_document_can_be_read_back() -> None:
 )
 def test_the_owner_is_a_text_or_a_whole_number_of_the_outermost_object(document: Any, owner: str) -> None:
     assert json_rows.text_of(json_rows.decode(json.dumps(document).encode()), "who") == owner
-
-
-@pytest.mark.parametrize("document", [{"a": [1, None, {}], "b": ""}, [], "text", None, 0, False])
-def test_a_call_answers_with_the_document_itself(document: Any) -> None:
-    assert row_document(json_rows.decode(json.dumps(document).encode())) == document

@@ -11,14 +11,13 @@ import pytest
 from google.protobuf import json_format
 from google.protobuf.struct_pb2 import Value
 from httpx import AsyncClient
-from websockets.asyncio.client import ClientConnection
 
 from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import DEFAULTS, SECRET, FakeQueryService, RunningEdge, gateway_headers, until
-from testkit.ws_edge.odds import MARKETS, QueryReader, odds_edge, put_market, put_match
 from testkit.ws_edge.odds import STORES as ODDS_STORES
+from testkit.ws_edge.odds import odds_edge, put_market, put_match
+from testkit.ws_edge.stream import StreamClient, stream_client
 from ws_edge.__main__ import build, run
-from ws_edge.errors import CLOSE_RESTART
 from ws_edge.model.states import StoreKey
 from ws_edge.server import listen
 from ws_edge.settings import Settings
@@ -46,14 +45,19 @@ def is_ok(edge: RunningEdge) -> bool:
     return edge.parts.metrics.registry.get_sample_value("ws_edge_stores_ok") == 1
 
 
-async def watch(socket: ClientConnection, store: str) -> Any:
-    """Watches a key, and returns the first frame of it, or the error."""
-    await socket.send(json.dumps({"subscribe": {"store": store, "key": {"group": "1"}}}))
-    async with asyncio.timeout(30):
-        while True:
-            frame = json.loads(await socket.recv())
-            if "changed" in frame or "error" in frame:
-                return frame
+async def watch(client: StreamClient, watch_id: int, store: str) -> Any:
+    """Watches a key. Returns its row, None without one, or the code of an end."""
+    await client.say(watch=[{"id": watch_id, "store": store, "group": "1", "interval_ms": 20}])
+    while watch_id not in client.current | client.ended.keys():
+        await client.next()
+    return client.ended[watch_id]["code"] if watch_id in client.ended else client.rows[watch_id, ""].get("")
+
+
+async def end_of(client: StreamClient, watch_id: int) -> str:
+    """Receives until the watch has ended; returns the code."""
+    while watch_id not in client.ended:
+        await client.next()
+    return str(client.ended[watch_id]["code"])
 
 
 async def get(edge: RunningEdge, store: str) -> int:
@@ -62,130 +66,115 @@ async def get(edge: RunningEdge, store: str) -> int:
 
 
 async def test_a_new_store_is_read_and_watched_on_sockets_that_are_open(edge: RunningEdge) -> None:
-    async with edge.socket("/v1/stream") as socket:
-        await watch(socket, "orders-by-key")
-
-        assert "error" in await watch(socket, "late")
+    async with stream_client(edge) as client:
+        assert await watch(client, 1, "late") == "unknown_store"
 
         edge.query.define(stores(STORES | {"late": "everyone"}))
         await until(lambda: "late" in edge.parts.live_stores.stores)
 
-        assert "changed" in await watch(socket, "late")
+        assert (await watch(client, 2, "late"))["order_id"] == "1"
         assert await get(edge, "late") == 200
 
 
-async def test_a_narrower_rule_ends_the_sockets_that_watch_the_store_and_no_others(edge: RunningEdge) -> None:
-    async with edge.socket("/v1/stream") as watching, edge.socket("/v1/stream") as other:
-        await watch(watching, "orders-by-item")
-        await watch(other, "orders-by-key")
+async def test_a_narrower_rule_ends_the_watches_of_the_store_and_no_others(edge: RunningEdge) -> None:
+    async with stream_client(edge) as client:
+        await watch(client, 1, "orders-by-item")
+        await watch(client, 2, "orders-by-key")
         edge.query.define(stores(STORES | {"orders-by-item": "staff"}))
-        await watching.wait_closed()
 
-        assert watching.close_code == CLOSE_RESTART
-        assert "error" in await watch(other, "orders-by-item")
+        assert await end_of(client, 1) == "store_changed"
+        assert 0 <= client.ended[1].get("retry_ms", 0) < 5000
+        assert edge.parts.hub.subscriptions == 1
+        assert await watch(client, 3, "orders-by-item") == "forbidden"
         assert await get(edge, "orders-by-item") == 403
 
-
-async def test_watchers_of_a_changed_store_hear_nothing_more_and_are_closed_one_after_the_other(
-    edge: RunningEdge,
-) -> None:
-    async with edge.socket("/v1/stream") as first, edge.socket("/v1/stream") as last:
-        for socket in (first, last):
-            await watch(socket, "orders-by-item")
-        edge.parts.sockets.admission.pace.per_second = 0.001
-        edge.query.define(stores(STORES | {"orders-by-item": "staff"}))
-        await first.wait_closed()
-        subscriptions = edge.parts.hub.subscriptions
-        beside = await watch(last, "orders-by-key")
-
-        assert subscriptions == 0
-        assert beside["changed"]["store"] == "orders-by-key"
-        assert first.close_code == CLOSE_RESTART
-        assert last.close_code is None
+        for key in reversed(KEYS):
+            edge.query.put(key, Order(order_id="1", customer_id="customer-0001", total_cents=1))
+        assert (await client.next())["id"] == 2
 
 
-async def test_a_narrower_rule_ends_the_sockets_whose_queries_watch_the_store() -> None:
-    async with (
-        odds_edge(shard_refresh_ms=100) as edge,
-        edge.socket("/v1/stream") as watching,
-        edge.socket("/v1/stream") as other,
-    ):
+async def test_a_narrower_rule_ends_the_watches_that_have_the_store_in_a_step() -> None:
+    first = {"store": "matches-by-sport", "group": "football", "interval_ms": 0}
+    steps = [[{"store": name, "group_field": "match_id"}] for name in ("odds-by-match", "market-by-key")]
+    async with odds_edge(shard_refresh_ms=100) as edge, stream_client(edge) as client:
         put_match(edge, "m1")
         put_market(edge, "m1", "a")
-        reader, unconcerned = QueryReader(watching), QueryReader(other)
-        await reader.watch(MARKETS)
-        await reader.until(("entered", "m1", "a"))
-        await unconcerned.watch({"store": "market-by-key", "group_field": "match_id"})
-        await unconcerned.until(("snapshot", "m1", "m1"))
+        await client.say(watch=[{"id": number, **first, "steps": each} for number, each in enumerate(steps, 1)])
+        await client.until_current(1)
+        await client.until_current(2)
         markets = "{name: odds-by-match, message: statecast.odds.v1.Market, keeps: members, readers: "
         edge.query.define(ODDS_STORES.replace(f"{markets}everyone", f"{markets}staff"))
-        await watching.wait_closed()
 
-        assert watching.close_code == CLOSE_RESTART
+        assert await end_of(client, 1) == "store_changed"
+        assert "odds-by-match" in client.ended[1]["message"]
         put_match(edge, "m2")
-        await unconcerned.until(("entered", "", "m2"))
+        while "m2" not in client.rows[2, ""]:
+            await client.next()
 
 
 async def test_a_wider_rule_shows_what_was_hidden(edge: RunningEdge) -> None:
-    async with edge.socket("/v1/stream", "customer-0002") as socket:
-        assert "error" in await watch(socket, "orders-by-key")
+    async with stream_client(edge, consumer="customer-0002") as client:
+        assert await watch(client, 1, "orders-by-key") is None
 
         edge.query.define(stores(STORES | {"orders-by-key": "everyone"}))
-        await until(lambda: edge.parts.live_stores.stores["orders-by-key"].rule.everyone)
+        await end_of(client, 1)
 
-        assert "changed" in await watch(socket, "orders-by-key")
+        assert (await watch(client, 2, "orders-by-key"))["order_id"] == "1"
 
 
-async def test_a_message_that_is_mounted_with_more_fields_ends_the_sockets_that_watch_its_rows(tmp_path: Path) -> None:
+async def test_a_message_that_is_mounted_with_more_fields_ends_the_watches_of_its_rows(tmp_path: Path) -> None:
     messages, key = tmp_path / "messages", StoreKey("parcels", "1")
     messages.mkdir()
     text = 'syntax = "proto3"; package acme.v1; message Parcel { string name = 1; %s }'
     (messages / "parcel.proto").write_text(text % "")
     entry = "stores: [{name: parcels, message: acme.v1.Parcel, readers: everyone}]"
     mounted: dict[str, Any] = {"STATECAST_DESCRIPTORS": messages}
-    async with RunningEdge(stores=entry, shard_refresh_ms=100, **mounted) as edge:
+    async with (
+        RunningEdge(stores=entry, shard_refresh_ms=100, **mounted) as edge,
+        stream_client(edge, consumer="customer-0002") as client,
+    ):
         edge.query.put(key, Order(order_id="p-1", customer_id="Ghent"))  # its texts are fields 1 and 2, as in a parcel
-        rows = []
-        for fields in ("string city = 2;", "string city = 2; string street = 3;"):
-            async with edge.socket("/v1/stream", "customer-0002") as socket:
-                rows.append((await watch(socket, "parcels"))["changed"]["row"])
-                (messages / "parcel.proto").write_text(text % fields)
-                await asyncio.wait_for(socket.wait_closed(), 60)
-                assert socket.close_code == CLOSE_RESTART
+        before = await watch(client, 1, "parcels")
+        (messages / "parcel.proto").write_text(text % "string city = 2;")
+        end = await end_of(client, 1)
+        after = await watch(client, 2, "parcels")
 
-    assert ["city" in row for row in rows] == [False, True]
+    assert end == "store_changed"
+    assert (before, after) == ({"name": "p-1"}, {"name": "p-1", "city": "Ghent"})
 
 
 PRIVATE = "private: [{path: address.street, owner: customer_id}]"
 
 
-async def test_a_private_field_that_is_added_ends_the_sockets_that_were_shown_it() -> None:
+async def test_a_private_field_that_is_added_ends_the_watches_that_were_shown_it() -> None:
     key, entry = StoreKey("parcels", "1"), "stores: [{name: parcels, message: json, readers: everyone, %s}]"
     row = {"customer_id": "customer-0001", "address": {"street": "Hidden Lane", "city": "Ghent"}}
-    seen = []
-    async with RunningEdge(stores=entry % "private: []", shard_refresh_ms=100) as edge:
+    shown = []
+    async with (
+        RunningEdge(stores=entry % "private: []", shard_refresh_ms=100) as edge,
+        stream_client(edge, consumer="customer-0002") as client,
+    ):
         edge.query.put(key, json_format.ParseDict(row, Value()))
-        for private in (PRIVATE, "private: [{path: address, owner: customer_id}]", "private: []"):
-            async with edge.socket("/v1/stream", "customer-0002") as socket:
-                seen.append(await watch(socket, "parcels"))
-                edge.query.define(entry % private)
-                await asyncio.wait_for(socket.wait_closed(), 30)
-                assert socket.close_code == CLOSE_RESTART
+        others = (PRIVATE, "private: [{path: address, owner: customer_id}]", "private: []")
+        for watch_id, private in enumerate(others, 1):
+            shown.append(json.dumps(await watch(client, watch_id, "parcels")))
+            edge.query.define(entry % private)
+            assert await end_of(client, watch_id) == "store_changed"
 
-    assert ["Hidden Lane" in json.dumps(frame) for frame in seen] == [True, False, False]
-    assert ["Ghent" in json.dumps(frame) for frame in seen] == [True, True, False]
+    assert ["Hidden Lane" in text for text in shown] == [True, False, False]
+    assert ["Ghent" in text for text in shown] == [True, True, False]
 
 
 async def test_a_row_in_which_a_private_path_does_not_lead_is_hidden_counted_and_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     key, entry = StoreKey("parcels", "1"), f"{{name: parcels, message: json, readers: everyone, {PRIVATE}}}"
-    async with RunningEdge(stores=f"stores: [{entry}]") as edge, edge.socket("/v1/stream") as socket:
+    async with RunningEdge(stores=f"stores: [{entry}]") as edge, stream_client(edge) as client:
         edge.query.put(key, json_format.ParseDict({"Address": {"street": "Hidden Lane"}}, Value()))
-        frame = await watch(socket, "parcels")
+        await watch(client, 1, "parcels")
         hidden = edge.parts.metrics.registry.get_sample_value("ws_edge_hidden_rows_total", {"store": "parcels"})
 
-    assert frame["changed"]["row"]["value"] is None
+    assert client.rows[1, ""] == {"": None}
     assert hidden
     assert capsys.readouterr().out.count("private_path_missed") == 1
 
@@ -203,9 +192,9 @@ async def test_a_store_that_this_edge_cannot_show_is_left_out_and_the_others_are
 ) -> None:
     edge.query.define(stores(STORES, entry))
     await until(lambda: not is_ok(edge))
-    async with edge.socket("/v1/stream") as socket:
-        assert "changed" in await watch(socket, "orders-by-key")
-        assert "error" in await watch(socket, "late")
+    async with stream_client(edge) as client:
+        assert (await watch(client, 1, "orders-by-key"))["order_id"] == "1"
+        assert await watch(client, 2, "late") == "unknown_store"
 
     assert edge.parts.shard_watch.reason is None
 
@@ -248,7 +237,7 @@ async def test_an_edge_waits_for_a_query_service_that_says_who_may_read_its_stor
     assert [answer.status_code for answer in refused] == [503, 503, 503]
     assert "does not say who may read" in refused[0].text
     assert [answer.status_code for answer in answers] == [200, 200, 200]
-    assert answers[2].json()["error"]["code"] == "not_found"
+    assert answers[2].json()["rows"] == []
 
 
 async def test_the_rights_that_were_said_last_hold_beside_an_older_query_service_and_without_any(

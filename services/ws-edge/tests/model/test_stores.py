@@ -7,18 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.protobuf import json_format
 from google.protobuf.message import DecodeError
-from google.protobuf.struct_pb2 import Value
 
 from query_service.server.shard_listing import listed
 from statecast.descriptors import MessageTypes
 from statecast.orders.v1.order_pb2 import Order
-from statecast.push.v1.push_pb2 import ServerFrame
+from statecast.push.v2.push_pb2 import Row
 from statecast.query.v1 import query_pb2
 from testkit.ws_edge.fake_query_service import SHIPPED_DEFINITIONS, SHIPPED_STORES, definitions, edge_stores
 from ws_edge.channels import EDGE_STORES
-from ws_edge.codec.stream_codec import StreamCodec
+from ws_edge.codec.bodies import RowNews, View, binary_body, json_body
 from ws_edge.errors import MalformedFrameError, UnavailableError, UnknownStoreError
 from ws_edge.model.authorization import OwnerRule
 from ws_edge.model.listed_stores import fault_of, store_of
@@ -165,26 +163,20 @@ def test_rows_of_mounted_messages_and_of_json_are_decoded_and_have_an_owner(team
     assert (parcels.kind, parcels.owner_of(parcel)) == ("json", "bob")
 
 
-@pytest.mark.parametrize("binary", [False, True])
-def test_rows_of_mounted_messages_and_of_json_are_framed(team_stores: Stores, binary: bool) -> None:
-    codec = StreamCodec(team_stores, binary)
-    payloads = {"shipments": b"\n\x03s-1", "parcels": b'{"name": "p-1", "sizes": [1, 2.5]}'}
-    frames = [
-        codec.changed(KeyState(StoreKey(name, "g"), Position(1, 1), team_stores[name].decode(payload)), 0)
-        for name, payload in payloads.items()
-    ]
+PAYLOADS = {"shipments": b"\n\x03s-1", "parcels": b'{"name":"p-1","sizes":[1,2.5]}'}
 
-    if binary:
-        shipment, parcel = (ServerFrame.FromString(frame["bytes"]).changed.row for frame in frames)
-        assert (shipment.TypeName(), shipment.value) == ("acme.v1.Shipment", payloads["shipments"])
-        assert parcel.Is(Value.DESCRIPTOR)
-        return
-    rows = [json.loads(frame["text"])["changed"]["row"] for frame in frames]
-    assert rows == [
-        {"@type": "type.googleapis.com/acme.v1.Shipment", "name": "s-1"},
-        {"@type": "type.googleapis.com/google.protobuf.Value", "value": {"name": "p-1", "sizes": [1, 2.5]}},
+
+def test_rows_of_mounted_messages_and_of_json_are_encoded(team_stores: Stores) -> None:
+    states = [
+        KeyState(StoreKey(name, "g"), Position(1, 1), team_stores[name].decode(payload))
+        for name, payload in PAYLOADS.items()
     ]
-    json_format.Parse(frames[1]["text"], ServerFrame())
+    shown = [json.loads(json_body(RowNews(state), View()) or b"") for state in states]
+    encoded = [Row.FromString(binary_body(RowNews(state), View()) or b"").encoded for state in states]
+
+    assert shown == [{"row": {"name": "s-1", "customer": ""}}, {"row": {"name": "p-1", "sizes": [1, 2.5]}}]
+    assert encoded[0] == PAYLOADS["shipments"]
+    assert json.loads(encoded[1]) == json.loads(PAYLOADS["parcels"])
 
 
 OTHERWISE: dict[str, Any] = {

@@ -102,7 +102,7 @@ async def test_calls_are_refused(edge: RunningEdge, alice: AsyncClient, path: st
 
 async def test_a_refusal_leaves_no_watch_behind(edge: RunningEdge) -> None:
     async with edge.socket("/v1/stream") as socket:
-        before = edge.parts.hub.unique_keys
+        before = edge.parts.hub.watches
         await answer_to(socket, OTHERS_GROUP)
 
-        assert edge.parts.hub.unique_keys == before
+        assert edge.parts.hub.watches == before

@@ -96,7 +96,7 @@ async def test_the_empty_binary_message_by_which_a_phone_pings_is_ignored(edge: 
     async with edge.socket(path) as socket:
         await socket.send(b"")
         await socket.send("[]")
-        frames = []
+        frames = list[Any]()
         while not frames or "error" not in frames[-1]:
             frames.append(json.loads(await socket.recv()))
         await socket.close()
