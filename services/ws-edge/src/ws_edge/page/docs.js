@@ -110,8 +110,8 @@ function socket(document, name, channel) {
   return entry(channel.address, channel.address, text, parameters, fields("Frames", messages));
 }
 
-function schemas(document) {
-  return Object.entries(document.components.schemas).map(([name, schema]) => {
+function schemas(schemasByName) {
+  return Object.entries(schemasByName).map(([name, schema]) => {
     const rows = rowsOf(schema);
     const plain = rows.length ? [] : [make("p", {}, ...typeOf(schema))];
     return entry(name, name, schema.description, plain, fields("Fields", rows));
@@ -138,8 +138,7 @@ async function show() {
     make("div", { className: "title" }, make("h1", {}, "Interface"), make("p", {}, ...prose(ofCalls.info.description))),
     section("Calls", calls(ofCalls)),
     section("Sockets", sockets),
-    section("Documents of calls", schemas(ofCalls)),
-    section("Frames of sockets", schemas(ofSockets)),
+    section("Messages", schemas({ ...ofCalls.components.schemas, ...ofSockets.components.schemas })),
   );
   addEventListener("hashchange", reveal);
   reveal();
