@@ -64,7 +64,7 @@ def _of_message(message: Descriptor) -> Iterator[str]:
 
 
 def _may_be_absent(field: FieldDescriptor) -> bool:
-    return field.containing_type.file.package == FRAMES or field.has_presence
+    return field.has_presence or field.full_name.startswith(f"{FRAMES}.")
 
 
 def _type(field: FieldDescriptor) -> str:
