@@ -1,6 +1,5 @@
 """Fields that only some see: the game of docs/examples/game, by calls, sockets, ranges, queries and channels."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -14,11 +13,12 @@ from google.protobuf.struct_pb2 import Value
 from httpx import AsyncClient
 from hypothesis import given
 from hypothesis import strategies as st
-from websockets.asyncio.client import ClientConnection
 
 from statecast.descriptors import MessageTypes
 from statecast.json_documents import document_of
+from testkit.ws_edge.channels import channel_of
 from testkit.ws_edge.edge import RunningEdge
+from testkit.ws_edge.stream import BINARY, StreamClient, stream_client
 from ws_edge.model.private_fields import NOBODY, PrivateField, PrivateRow
 from ws_edge.model.states import StoreKey
 
@@ -27,16 +27,17 @@ TYPES = MessageTypes.read(EXAMPLE / "messages")
 GAME = TYPES.message_class("game.v1.Game")
 ALICE, BOB, CAROL = "customer-0001", "customer-0002", "customer-0003"
 KEY = StoreKey("games-by-key", "g1")
-RANGE = {"store": "games-by-table", "group": "t1"}
+MEMBER = StoreKey("games-by-table", "t1", "1", "g1")
+RANGE = {"store": "games-by-table", "group": "t1", "interval_ms": 0}
 MEMBERS = """
   - {name: games-by-table, message: game.v1.Game, keeps: members, readers: everyone,
      private: [{path: hands, owner: player_id}, {path: invitation, owner: host_id}]}
 """
 
 
-def game(turn: str = ALICE, hers: str = "ace") -> Message:
+def game(turn: str = ALICE, hers: str = "ace", invitation: str = "secret") -> Message:
     hands = [{"player_id": ALICE, "cards": [hers]}, {"player_id": BOB, "cards": ["king"]}]
-    document = {"game_id": "g1", "turn": turn, "hands": hands, "host_id": BOB, "invitation": "secret"}
+    document = {"game_id": "g1", "turn": turn, "hands": hands, "host_id": BOB, "invitation": invitation}
     return json_format.ParseDict(document, GAME())
 
 
@@ -56,7 +57,7 @@ async def game_edge() -> AsyncIterator[RunningEdge]:
     settings: dict[str, Any] = {"STATECAST_DESCRIPTORS": EXAMPLE / "messages", "tick_ms": 5}
     async with RunningEdge(kafka=True, stores=stores, min_interval_ms=20, default_interval_ms=20, **settings) as edge:
         edge.query.put(KEY, game())
-        edge.query.put(StoreKey("games-by-table", "t1", "1", "g1"), game())
+        edge.query.put(MEMBER, game())
         yield edge
 
 
@@ -65,19 +66,6 @@ async def caller(edge: RunningEdge, consumer: str, groups: str = "customers") ->
     headers = edge.headers(consumer, groups)
     async with AsyncClient(base_url=f"http://{edge.address}", headers=headers) as client:
         yield client
-
-
-async def ask(socket: ClientConnection, **frame: Any) -> None:
-    await socket.send(json.dumps(frame))
-
-
-async def row_of(socket: ClientConnection) -> dict[str, Any]:
-    """The row of the next frame that has one."""
-    while True:
-        frame = json.loads(await asyncio.wait_for(socket.recv(), 60))
-        event = frame.get("changed") or frame.get("range_changed") or {}
-        if "row" in event:
-            return dict(event["row"])
 
 
 @pytest.mark.parametrize(
@@ -107,70 +95,119 @@ async def test_a_call_shows_what_its_consumer_may_see(
     assert again.status_code == 200, "a position stands for as many answers as there are views"
 
 
-REQUESTS: dict[str, dict[str, Any]] = {
-    "key": {"subscribe": {"store": "games-by-key", "key": {"group": "g1"}, "interval_ms": 0}},
-    "range": {"watch_range": {"range": RANGE, "interval_ms": 0}},
-    "query": {
-        "watch_query": {
-            "query": {"name": "q", "first": RANGE, "steps": [{"store": "games-by-key", "group_field": "game_id"}]},
-            "interval_ms": 0,
-        }
-    },
+WATCHES: dict[str, dict[str, Any]] = {
+    "key": {"store": "games-by-key", "group": "g1", "interval_ms": 0},
+    "range": RANGE,
+    "query": {**RANGE, "steps": [{"store": "games-by-key", "group_field": "game_id"}]},
 }
+PLACES = {"key": [""], "range": [""], "query": ["", "g1"]}
 
 
-@pytest.mark.parametrize("kind", REQUESTS)
-async def test_a_socket_is_told_what_its_consumer_may_see(kind: str) -> None:
+async def begin(client: StreamClient, watch: dict[str, Any]) -> None:
+    await client.say(watch=[{"id": 1, **watch}])
+    await client.until_current(1)
+
+
+def held(client: StreamClient, path: str = "") -> dict[str, Any]:
+    """The only row of a place."""
+    (row,) = client.rows[1, path].values()
+    return dict(row)
+
+
+@pytest.mark.parametrize("delta", [False, True])
+@pytest.mark.parametrize("kind", WATCHES)
+async def test_a_socket_is_told_what_its_consumer_may_see(kind: str, delta: bool) -> None:
     async with (
         game_edge() as edge,
-        edge.socket("/v1/stream", ALICE) as hers,
-        edge.socket("/v1/stream", BOB) as his,
-        edge.socket("/v1/stream", CAROL) as guests,
+        stream_client(edge, consumer=ALICE) as hers,
+        stream_client(edge, consumer=BOB) as his,
+        stream_client(edge, consumer=CAROL) as guests,
     ):
-        sockets = hers, his, guests
-        for socket in sockets:
-            await ask(socket, id="1", **REQUESTS[kind])
-        count = 2 if kind == "query" else 1
-        snapshots = [[await row_of(socket) for _ in range(count)] for socket in sockets]
-        for key in (KEY, StoreKey("games-by-table", "t1", "1", "g1")):
+        clients = hers, his, guests
+        for client in clients:
+            await begin(client, {**WATCHES[kind], "delta": delta})
+        rows = [[held(client, path) for path in PLACES[kind]] for client in clients]
+        for key in (KEY, MEMBER):
             edge.query.put(key, game(BOB, "queen"))
-        changes = [[await row_of(socket) for _ in range(count)] for socket in sockets]
+        for client in clients:
+            while any(held(client, path)["turn"] != BOB for path in PLACES[kind]):
+                await client.next()
+        changed = [[held(client, path) for path in PLACES[kind]] for client in clients]
 
-    for rows, ace in ((snapshots, "ace"), (changes, "queen")):
-        assert [[cards(row) for row in each] for each in rows] == [
+    count = len(PLACES[kind])
+    for each, ace in ((rows, "ace"), (changed, "queen")):
+        assert [[cards(row) for row in places] for places in each] == [
             [{ALICE: [ace]}] * count,
             [{BOB: ["king"]}] * count,
             [{}] * count,
         ]
-        assert [{"invitation" in row for row in each} for each in rows] == [{False}, {True}, {False}]
+        assert [{row["invitation"] for row in places} for places in each] == [{""}, {"secret"}, {""}]
+
+
+def names_in(client: StreamClient) -> set[str]:
+    """The fields of all deltas that have come, by name."""
+    rows = [row for frame in client.frames for row in frame.get("rows", [])]
+    assert all("row" not in row for row in rows[1:]), "all but the first come as deltas"
+    return {name for row in rows for name in (*row.get("delta", {}), *row.get("changed", []))}
+
+
+@pytest.mark.parametrize("subprotocol", [None, BINARY])
+async def test_a_delta_names_no_field_that_its_consumer_may_not_see(subprotocol: str | None) -> None:
+    options = {"subprotocols": subprotocol and [subprotocol]}
+    async with (
+        game_edge() as edge,
+        stream_client(edge, consumer=ALICE, **options) as hers,
+        stream_client(edge, consumer=BOB, **options) as his,
+        stream_client(edge, consumer=CAROL, **options) as guests,
+    ):
+        for client in (hers, his, guests):
+            await begin(client, {**RANGE, "delta": True})
+        edge.query.put(MEMBER, game(ALICE, "queen", "another secret"))  # for Carol, nothing has changed
+        edge.query.put(MEMBER, game(BOB, "queen", "another secret"))
+        for client in (hers, his, guests):
+            while "turn" not in names_in(client):
+                await client.next()
+
+    assert names_in(hers) == {"hands", "turn"}
+    assert names_in(his) == {"invitation", "turn"}
+    assert names_in(guests) == {"turn"}
+    assert "secret" not in str(guests.frames)
+
+
+async def test_a_delta_tells_an_owner_of_old_that_a_field_is_gone() -> None:
+    async with game_edge() as edge, stream_client(edge, consumer=BOB) as client:
+        await begin(client, {**RANGE, "delta": True})
+        handed_over = game()
+        handed_over.host_id = ALICE  # type: ignore[attr-defined]
+        edge.query.put(MEMBER, handed_over)
+        while held(client)["host_id"] == BOB:
+            await client.next()
+
+        assert held(client)["invitation"] == ""
 
 
 async def test_a_channel_tells_what_its_consumer_may_see() -> None:
-    async with game_edge() as edge, caller(edge, ALICE) as client:
-        channel = (await client.post("/v1/channels")).json()["channel"]
-        subscription = {"store": "games-by-key", "key": {"group": "g1"}, "interval_ms": 0}
-        await client.post(f"/v1/channels/{channel}/subscriptions", json={"subscriptions": [subscription]})
-        async with edge.socket(f"/v1/channels/{channel}/stream", ALICE) as socket:
-            await ask(socket, id="1", begin={})
-            row = await row_of(socket)
+    async with game_edge() as edge, caller(edge, ALICE) as calls, stream_client(edge, consumer=ALICE) as client:
+        channel = await channel_of(calls, game=WATCHES["key"])
+        await begin(client, {"channel": channel})
 
-    assert cards(row) == {ALICE: ["ace"]}
+        assert cards(held(client, "game")) == {ALICE: ["ace"]}
 
 
-async def test_a_frame_is_encoded_once_for_each_view() -> None:
+async def test_a_row_is_encoded_once_for_each_view() -> None:
     async with (
         game_edge() as edge,
-        edge.socket("/v1/stream", ALICE) as hers,
-        edge.socket("/v1/stream", CAROL) as one,
-        edge.socket("/v1/stream", "customer-0004") as other,
+        stream_client(edge, consumer=ALICE) as hers,
+        stream_client(edge, consumer=CAROL) as one,
+        stream_client(edge, consumer="customer-0004") as other,
     ):
-        for socket in (hers, one, other):
-            await ask(socket, id="1", **REQUESTS["key"])
-            await row_of(socket)
-        (state,) = (row for key, each in edge.parts.hub._watches.items() if key == KEY for row in each.rows())
+        for client in (hers, one, other):
+            await begin(client, WATCHES["key"])
+        (watch,) = (each for question, each in edge.parts.hub._watches.items() if question.group == KEY.group)
+        (state,) = watch.window.rows.values()
 
     assert list(state.views) == [ALICE]
-    assert [len(each.frames) for each in (state, *state.views.values())] == [1, 1]
+    assert [len(each.bodies) for each in (state, *state.views.values())] == [1, 1]
     assert cards(json_format.MessageToDict(state.row, preserving_proto_field_name=True)) == {}
 
 
