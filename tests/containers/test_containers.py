@@ -2,7 +2,7 @@
 
 import httpx
 import pytest
-from drivers.gateway_client import Frame, GatewayClient
+from drivers.gateway_client import Frame, GatewayClient, offset_of
 from drivers.order_source import OrderSource
 from drivers.rest_reader import RestReader
 
@@ -19,9 +19,9 @@ NO_CAPABILITIES = "0000000000000000"
 pytestmark = pytest.mark.timeout(600)
 
 
-def missed_update(client: GatewayClient, order_id: str, position: Frame, status: str) -> Frame:
-    """What a client that comes back with its position is told, once a gateway that lost its edge lets it in."""
-    with client.watch(order_id, position=position) as watch:
+def missed_update(client: GatewayClient, order_id: str, token: str, status: str) -> Frame:
+    """What a client that comes back with its token is told, once a gateway that lost its edge lets it in."""
+    with client.watch(order_id, token) as watch:
         return watch.until_status(order_id, status)
 
 
@@ -73,7 +73,7 @@ def test_an_instance_ends_and_comes_back_without_a_failed_read(
     stack: ContainerStack, source: OrderSource, alice: GatewayClient, order_id: str, name: str, end: str
 ) -> None:
     with alice.watch(order_id) as watch:
-        position = watch.until_status(order_id, "Placed")["position"]
+        token = watch.until_status(order_id, "Placed")["token"]
     reader = RestReader(alice, order_id)
 
     with in_background(reader.read_until):
@@ -81,13 +81,13 @@ def test_an_instance_ends_and_comes_back_without_a_failed_read(
         getattr(stack, end)(name)
         reader.read_more()
         source.advance(order_id, OrderStatus.ORDER_STATUS_PAID)
-        paid = missed_update(alice, order_id, position, "Paid")
+        paid = missed_update(alice, order_id, token, "Paid")
         stack.start(name)
         reader.read_more(READS_UNTIL_FOUND)
 
     assert reader.failures == []
     assert reader.offsets == sorted(reader.offsets)
-    assert reader.offsets[-1] == int(paid["position"]["offset"])
+    assert reader.offsets[-1] == offset_of(paid)
 
 
 def test_query_instances_are_replaced_one_after_the_other_without_a_failed_read(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from drivers.change_history import rows_after
-from drivers.gateway_client import Frame, client_of, gateway_of
+from drivers.gateway_client import Frame, client_of, gateway_of, offset_of
 from drivers.lookups import InstanceStore
 from drivers.order_watchers import ORDERS_PER_SOCKET, OrderWatchers
 from drivers.pipeline_models import STORES, State, expected
@@ -103,6 +103,5 @@ def _assert_shown(watchers: OrderWatchers, truth: list[Order]) -> None:
 
 def _assert_never_backwards(order_id: str, frames: list[Frame]) -> None:
     for older, newer in pairwise(frames):
-        rises = int(older["position"]["offset"]) < int(newer["position"]["offset"])
-        assert rises, f"{order_id}: {newer} was shown after {older}"
+        assert offset_of(older) < offset_of(newer), f"{order_id}: {newer} was shown after {older}"
         assert older.get("commit_time", "") <= newer.get("commit_time", "9"), f"{order_id}: {newer} after {older}"

@@ -5,7 +5,7 @@ from contextlib import suppress
 from itertools import count
 
 import pytest
-from drivers.gateway_client import Frame, GatewayClient
+from drivers.gateway_client import Frame, GatewayClient, offset_of
 from drivers.order_source import OrderSource
 from drivers.range_reader import RangeReader, orders_of, watch_range
 
@@ -90,7 +90,7 @@ def test_frames_keep_to_the_interval_while_changes_come_faster(source: OrderSour
         took_s = time.monotonic() - began
 
     numbers = [int(frame["data"]["tracking_number"] or 0) for frame in watch.frames]
-    offsets = [int(frame["position"]["offset"]) for frame in watch.frames]
+    offsets = [offset_of(frame) for frame in watch.frames]
     assert (len(watch.frames) - 1) * INTERVAL_S <= took_s + TICK_S
     assert last > len(watch.frames), "the changes came no faster than the interval"
     assert numbers == sorted(set(numbers))
@@ -100,38 +100,38 @@ def test_frames_keep_to_the_interval_while_changes_come_faster(source: OrderSour
 def test_a_subscriber_that_asks_for_it_is_told_at_each_interval(source: OrderSource, alice: GatewayClient) -> None:
     order_id = source.place(ALICE, {"item-a": 1}).order_id
     with alice.watch(order_id) as watch:
-        position = watch.until_status(order_id, "Placed")["position"]
+        placed = watch.until_status(order_id, "Placed")
     with alice.open(f"/update/orders/{order_id}?interval_ms=200&repeat=true") as watch:
         unchanged = [watch.next() for _ in range(5)]
         source.advance(order_id, OrderStatus.ORDER_STATUS_PAID)
         paid = watch.until_status(order_id, "Paid")
         again = watch.next()
 
-    assert [frame["position"] for frame in unchanged] == [position] * 5
-    assert int(paid["position"]["offset"]) > int(position["offset"])
-    assert (again["data"], again["position"]) == (paid["data"], paid["position"])
+    assert [frame["token"] for frame in unchanged] == [placed["token"]] * 5
+    assert offset_of(paid) > offset_of(placed)
+    assert (again["data"], again["token"]) == (paid["data"], paid["token"])
 
 
 def test_a_subscriber_resumes_without_gap_or_repeat(source: OrderSource, alice: GatewayClient) -> None:
     order_id = source.place(ALICE, {"item-a": 1}).order_id
     with alice.watch(order_id) as watch:
-        position = watch.until_status(order_id, "Placed")["position"]
+        placed = watch.until_status(order_id, "Placed")
 
     source.advance(order_id, OrderStatus.ORDER_STATUS_PAID)
-    with alice.watch(order_id, position=position) as watch:
+    with alice.watch(order_id, placed["token"]) as watch:
         missed = watch.until_status(order_id, "Paid")
 
-    with alice.watch(order_id, position=missed["position"]) as watch:
+    with alice.watch(order_id, missed["token"]) as watch:
         with pytest.raises(TimeoutError):
             watch.next(timeout_s=1.5)
         source.advance(order_id, OrderStatus.ORDER_STATUS_PACKED)
         frame = watch.next()
 
     assert frame["data"]["status"] == "Packed"
-    assert int(frame["position"]["offset"]) > int(missed["position"]["offset"]) > int(position["offset"])
+    assert offset_of(frame) > offset_of(missed) > offset_of(placed)
 
 
-def test_a_lookup_by_rest_gives_the_order_and_its_position(source: OrderSource, alice: GatewayClient) -> None:
+def test_a_lookup_by_rest_gives_the_order_and_its_token(source: OrderSource, alice: GatewayClient) -> None:
     order_id = source.place(ALICE, {"item-a": 1}).order_id
     with alice.watch(order_id) as watch:
         frame = watch.until_status(order_id, "Placed")
@@ -140,7 +140,7 @@ def test_a_lookup_by_rest_gives_the_order_and_its_position(source: OrderSource, 
 
     assert answer.status_code == 200
     assert answer.json()["data"] == frame["data"]
-    assert answer.json()["position"] == frame["position"]
+    assert answer.json()["token"] == frame["token"]
 
 
 def test_a_range_begins_after_what_a_lookup_by_rest_gave(source: OrderSource, alice: GatewayClient) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from drivers.gateway_client import Frame, GatewayClient, OrderSocket
+from drivers.gateway_client import Frame, GatewayClient, OrderSocket, epoch_of, offset_of
 from drivers.order_load import OrderLoad
 from drivers.order_source import OrderSource
 from drivers.rest_reader import RestReader
@@ -20,7 +20,7 @@ READS_UNTIL_FOUND = 200
 """In so many reads, ten seconds, the gateway finds an edge that has come, and edges find a query instance."""
 SOCKETS = 6
 RESTART = 1012
-"""The close code of an edge that restarts: come again, with your positions."""
+"""The close code of an edge that restarts: come again, with your tokens."""
 PYTHON = "python"
 METRICS = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:8080/metrics').read().decode())"
 BUDGETS = ("query-service", "ws-edge", "kong")
@@ -66,16 +66,16 @@ def test_sockets_of_rolled_edges_are_told_to_come_again_and_resume(
 ) -> None:
     with ExitStack() as open_sockets:
         watches = [open_sockets.enter_context(alice.watch(order_id)) for _ in range(SOCKETS)]
-        positions = [each.until_status(order_id, "Placed")["position"] for each in watches]
+        placed = [each.until_status(order_id, "Placed") for each in watches]
         deployment.roll("statefulset/ws-edge")
         codes = [close_code(each) for each in watches]
     source.advance(order_id, OrderStatus.ORDER_STATUS_PAID)
-    resumed = [missed_update(alice, order_id, position, "Paid") for position in positions]
+    resumed = [missed_update(alice, order_id, frame["token"], "Paid") for frame in placed]
 
     assert codes == [RESTART] * SOCKETS
-    for position, frame in zip(positions, resumed, strict=True):
-        assert frame["position"]["epoch"] == position["epoch"]
-        assert int(frame["position"]["offset"]) > int(position["offset"])
+    for before, after in zip(placed, resumed, strict=True):
+        assert epoch_of(after) == epoch_of(before)
+        assert offset_of(after) > offset_of(before)
 
 
 def close_code(watch: OrderSocket) -> int | None:
@@ -87,8 +87,8 @@ def close_code(watch: OrderSocket) -> int | None:
         return closed.rcvd.code if closed.rcvd else None
 
 
-def missed_update(client: GatewayClient, order_id: str, position: Frame, status: str) -> Frame:
-    with client.watch(order_id, position=position) as watch:
+def missed_update(client: GatewayClient, order_id: str, token: str, status: str) -> Frame:
+    with client.watch(order_id, token) as watch:
         return watch.until_status(order_id, status)
 
 
@@ -149,7 +149,7 @@ def test_a_drain_of_the_only_node_leaves_one_of_each_and_what_it_took_comes_back
     """
     drain = ("drain", schedulable, f"--pod-selector=app.kubernetes.io/part-of={NAMESPACE}", "--delete-emptydir-data")
     with alice.watch(order_id) as watch:
-        position = watch.until_status(order_id, "Placed")["position"]
+        token = watch.until_status(order_id, "Placed")["token"]
     reader = RestReader(alice, order_id)
 
     with in_background(reader.read_until):
@@ -162,13 +162,13 @@ def test_a_drain_of_the_only_node_leaves_one_of_each_and_what_it_took_comes_back
         for name in (*BUDGETS, *OTHERS):
             deployment.wait_settled(f"{'deployment' if name == 'kong' else 'statefulset'}/{name}")
         source.advance(order_id, OrderStatus.ORDER_STATUS_PAID)
-        paid = missed_update(alice, order_id, position, "Paid")
+        paid = missed_update(alice, order_id, token, "Paid")
         reader.read_more(READS_UNTIL_FOUND)
 
     assert left == {**dict.fromkeys(BUDGETS, 1), **dict.fromkeys(OTHERS, 0)}
     assert reader.failures == []
     assert reader.offsets == sorted(reader.offsets)
-    assert reader.offsets[-1] == int(paid["position"]["offset"])
+    assert reader.offsets[-1] == offset_of(paid)
 
 
 def running_pods(deployment: Deployment, name: str) -> int:

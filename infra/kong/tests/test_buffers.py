@@ -97,7 +97,7 @@ def flood(connection: socket.socket) -> int:
 
 def say_goodbye(connection: socket.socket) -> int:
     """Sends some frames and a close frame at once, and sends no more."""
-    close = Frame(Opcode.CLOSE, Close(4408, "").serialize()).serialize(mask=False)
+    close = Frame(Opcode.CLOSE, Close(4403, "").serialize()).serialize(mask=False)
     connection.sendall(FRAME * SOME + close)
     connection.shutdown(socket.SHUT_WR)
     return SOME * len(FRAME)
@@ -148,7 +148,7 @@ def test_a_slow_client_gets_the_last_frames_and_the_code_of_the_close(
             Event().wait(READS_EVERY_S)
 
     assert arrived.count(FRAME) == SOME
-    assert struct.unpack("!H", arrived[-2:]) == (4408,)
+    assert struct.unpack("!H", arrived[-2:]) == (4403,)
 
 
 def test_a_client_that_reads_nothing_after_the_close_is_cut_off(

@@ -20,12 +20,14 @@ from websockets.sync.client import connect
 from websockets.uri import parse_uri
 
 from local_stack.running_stack import RunningStack
+from statecast_client.push.tokens import position_in
 from testkit.waiting import scaled
 
 KERNEL_HOLDS = 8192
 """The kernel's receive buffer, in bytes. It is set before connecting, because TCP windows are agreed upon then."""
 
 AT_ONCE = 65_536
+EPOCH_CHARACTERS = 10
 Frame = dict[str, Any]
 
 
@@ -90,10 +92,22 @@ class UnreadConnection:
             return  # what is left to read says why
 
 
-def watch_request(order_id: str, interval_ms: int, position: Frame | None = None) -> Frame:
-    """The frame that asks for the updates of an order, or only for those newer than a position."""
+def watch_request(order_id: str, interval_ms: int, token: str = "") -> Frame:
+    """The frame that asks for the updates of an order, or only for those after a token."""
     request: Frame = {"type": "order_updates_request", "order_id": order_id, "interval_ms": interval_ms}
-    return request | ({"position": position} if position else {})
+    return request | ({"token": token} if token else {})
+
+
+def offset_of(frame: Frame) -> int:
+    """The offset of an order's newest record, as the token of a frame or of an answer by REST has it."""
+    offset, _ = position_in(frame["token"])
+    return offset
+
+
+def epoch_of(frame: Frame) -> str:
+    """The part of the token of an order that stands for the epoch: the same in all frames of the order."""
+    token: str = frame["token"]
+    return token[:EPOCH_CHARACTERS]
 
 
 @dataclass(frozen=True)
@@ -191,10 +205,10 @@ class GatewayClient:
             yield OrderSocket(connection)
 
     @contextmanager
-    def watch(self, order_id: str, position: Frame | None = None, interval_ms: int = 100) -> Iterator[OrderSocket]:
-        """Opens a socket and asks for the updates of one order."""
+    def watch(self, order_id: str, token: str = "", interval_ms: int = 100) -> Iterator[OrderSocket]:
+        """Opens a socket and asks for the updates of one order, or only for those after a token."""
         with self.open() as watch:
-            watch.send(watch_request(order_id, interval_ms, position))
+            watch.send(watch_request(order_id, interval_ms, token))
             yield watch
 
 

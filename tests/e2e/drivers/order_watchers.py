@@ -90,5 +90,5 @@ class OrderWatchers:
         frames.append(frame)
 
     def _request(self, order_id: str) -> Frame:
-        last_position = self.frames[order_id][-1]["position"] if order_id in self.frames else None
-        return watch_request(order_id, self.interval_ms, last_position)
+        token = self.frames[order_id][-1]["token"] if order_id in self.frames else ""
+        return watch_request(order_id, self.interval_ms, token)

@@ -4,7 +4,7 @@ import threading
 
 import httpx
 
-from drivers.gateway_client import GatewayClient
+from drivers.gateway_client import GatewayClient, offset_of
 from testkit.waiting import wait_until
 
 READ_EVERY_S = 0.05
@@ -27,7 +27,7 @@ class RestReader:
                 self.failures.append(repr(failure))
                 continue
             if answer.status_code == httpx.codes.OK:
-                self.offsets.append(int(answer.json()["position"]["offset"]))
+                self.offsets.append(offset_of(answer.json()))
             else:
                 self.failures.append(f"{answer.status_code} {answer.text}")
 

@@ -152,9 +152,9 @@ def stalled_among_active_readers(
 
 def watch_all(watch: OrderSocket, orders: LargeOrders, earlier_frames: Sequence[Frame] = ()) -> None:
     """Asks for all orders at interval 0, each after the last of the `earlier_frames` about it."""
-    positions = {order_of(frame): frame["position"] for frame in earlier_frames if order_of(frame)}
+    tokens = {order_of(frame): frame["token"] for frame in earlier_frames if order_of(frame)}
     for order_id in orders.ids:
-        watch.send(watch_request(order_id, AT_ONCE, positions.get(order_id)))
+        watch.send(watch_request(order_id, AT_ONCE, tokens.get(order_id, "")))
 
 
 def read_until_shown(watch: OrderSocket, orders: LargeOrders, earlier_frames: Sequence[Frame] = ()) -> None:
