@@ -54,9 +54,9 @@ def test_a_change_reaches_a_client_behind_the_gateway(source: OrderSource, alice
 
 def test_the_simulators_changes_are_looked_up(alice: GatewayClient) -> None:
     def customer_has_orders() -> None:
-        answer = alice.get("/v1/stores/orders-by-customer/groups/customer-0001", limit=5)
+        answer = alice.rows("orders-by-customer", "customer-0001", limit=5)
         assert answer.status_code == httpx.codes.OK
-        assert answer.json()["states"], answer.text
+        assert answer.json()["rows"], answer.text
 
     eventually(customer_has_orders, timeout_s=60)
 

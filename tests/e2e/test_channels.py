@@ -1,4 +1,4 @@
-"""Subscriptions that come from elsewhere follow their client from edge to edge; a revoked consumer is cut off."""
+"""Watches that come from elsewhere follow their client from edge to edge; a revoked consumer is cut off."""
 
 import os
 import subprocess
@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import httpx
 import pytest
 from drivers.edge_metrics import SOCKETS, edges_of
-from drivers.gateway_client import Frame, Gateway, GatewayClient, OrderSocket, client_of
+from drivers.gateway_client import Frame, Gateway, GatewayClient, OrderSocket, client_of, offset_of
 from drivers.order_source import OrderSource
-from drivers.range_reader import RangeReader, orders_of
+from drivers.range_reader import RangeReader, frames_with, orders_of
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from local_stack.running_stack import RunningStack
@@ -50,36 +50,34 @@ class ChannelOwner:
         assert answer.is_success, answer.text
         return answer
 
-    def add(self, order_id: str) -> None:
-        """Adds an order to the channel, to be told of at once."""
-        self._add({"store": STORE, "key": {"group": order_id}})
+    def put(self, name: str, watch: Frame) -> None:
+        """Puts a watch into the channel, to be told of at once."""
+        self.call("PUT", f"{self.path}/watches/{name}", json={"watch": {"interval_ms": 0, **watch}})
 
-    def add_range(self, range_spec: Frame) -> None:
-        """Adds a range to the channel, to be told of at once."""
-        self._add({"range": range_spec})
-
-    def end_range(self, range_spec: Frame) -> None:
-        """Ends a range that was added."""
-        self.call("DELETE", f"{self.path}/subscriptions/range", params=range_spec)
-
-    def _add(self, subscription: Frame) -> None:
-        body = {"subscriptions": [subscription | {"interval_ms": 0}]}
-        self.call("POST", f"{self.path}/subscriptions", json=body)
+    def remove(self, name: str) -> None:
+        """Ends a watch of the channel."""
+        self.call("DELETE", f"{self.path}/watches/{name}")
 
 
-def until_status(watch: OrderSocket, order_id: str, status: "OrderStatus.ValueType") -> Frame:
-    """Reads on until the order is told with the status."""
+def order_watch(order_id: str) -> Frame:
+    """The watch of an order."""
+    return {"store": STORE, "group": order_id}
+
+
+def until_status(socket: OrderSocket, name: str, status: "OrderStatus.ValueType") -> Frame:
+    """Reads on until the watch of this name shows the status; returns its place, as a resumption names it."""
+    shown = ""
     while True:
-        changed = watch.next().get("changed", {})
-        if changed.get("key") == {"group": order_id} and changed["row"]["status"] == OrderStatus.Name(status):
-            return {"store": STORE, "key": {"group": order_id}, "position": changed["position"]}
+        frame = socket.next()
+        if frame.get("path") == [name]:
+            shown = next((row["row"]["status"] for row in frame.get("rows", ())), shown)
+            if "token" in frame and shown == OrderStatus.Name(status):
+                return {"path": [name], "token": frame["token"]}
 
 
-def until_event(watch: OrderSocket, event: str) -> Frame:
-    """Reads on until the event; returns it."""
-    while event not in (frame := watch.next()):
-        continue
-    return dict(frame[event])
+def frames_of(socket: OrderSocket, name: str, part: str) -> list[Frame]:
+    """The frames of the watch of this name that have a part."""
+    return [frame for frame in socket.frames if frame.get("path") == [name] and part in frame]
 
 
 def edge_with_a_socket(stack: RunningStack) -> str:
@@ -109,16 +107,16 @@ def kill_the_edge_of(stack: RunningStack, watch: OrderSocket) -> str:
     return killed
 
 
-def attached(opening: ExitStack, phone: GatewayClient, path: str) -> OrderSocket:
-    """A socket of the channel, opened as soon as the gateway leads to an edge that lives."""
+def opened(opening: ExitStack, phone: GatewayClient) -> OrderSocket:
+    """A socket, opened as soon as the gateway leads to an edge that lives."""
 
-    def attach() -> OrderSocket:
+    def opens() -> OrderSocket:
         try:
-            return opening.enter_context(phone.open(f"{path}/stream"))
+            return opening.enter_context(phone.open("/v1/stream"))
         except InvalidStatus as refusal:
             raise AssertionError(refusal) from refusal
 
-    return eventually(attach)
+    return eventually(opens)
 
 
 @pytest.mark.timeout(240)
@@ -127,43 +125,42 @@ def test_a_channel_goes_on_at_another_edge_without_a_gap_or_a_repeat(
 ) -> None:
     one, two = (source.place(ALICE, {"item-a": 1}).order_id for _ in range(2))
     owner = ChannelOwner(gateway, alice)
-    owner.add(one)
-    with alice.open(f"{owner.path}/stream") as before:
-        before.send({"begin": {}})
-        until_status(before, one, OrderStatus.ORDER_STATUS_PLACED)
-        owner.add(two)
-        other = until_status(before, two, OrderStatus.ORDER_STATUS_PLACED)
+    owner.put("one", order_watch(one))
+    with alice.open("/v1/stream") as before:
+        before.send({"watch": [{"id": 1, "channel": owner.channel}]})
+        until_status(before, "one", OrderStatus.ORDER_STATUS_PLACED)
+        owner.put("two", order_watch(two))
+        other = until_status(before, "two", OrderStatus.ORDER_STATUS_PLACED)
         source.advance(one, OrderStatus.ORDER_STATUS_PAID)
-        last = until_status(before, one, OrderStatus.ORDER_STATUS_PAID)
+        last = until_status(before, "one", OrderStatus.ORDER_STATUS_PAID)
         killed = kill_the_edge_of(stack, before)
     source.advance(one, OrderStatus.ORDER_STATUS_PACKED)
     with ExitStack() as opening:
-        after = attached(opening, alice, owner.path)
-        after.send({"begin": {"after": [last, other]}})
-        until_status(after, one, OrderStatus.ORDER_STATUS_PACKED)
+        after = opened(opening, alice)
+        after.send({"watch": [{"id": 1, "channel": owner.channel, "below": [last, other]}]})
+        until_status(after, "one", OrderStatus.ORDER_STATUS_PACKED)
         source.advance(two, OrderStatus.ORDER_STATUS_PAID)
-        until_status(after, two, OrderStatus.ORDER_STATUS_PAID)
+        until_status(after, "two", OrderStatus.ORDER_STATUS_PAID)
     stack.wait_ready(killed)
 
-    starts = [frame["subscribed"]["start"] for frame in after.frames if "subscribed" in frame]
-    changes = [frame["changed"] for frame in before.frames + after.frames if "changed" in frame]
-    assert starts == ["START_RECOVERED", "START_RECOVERED"]
-    for order_id, statuses in ((one, ("PLACED", "PAID", "PACKED")), (two, ("PLACED", "PAID"))):
-        mine = [each for each in changes if each["key"]["group"] == order_id]
-        offsets = [int(each["position"]["offset"]) for each in mine]
+    for name, statuses in (("one", ("PLACED", "PAID", "PACKED")), ("two", ("PLACED", "PAID"))):
+        changes = frames_of(before, name, "rows") + frames_of(after, name, "rows")
+        rows = [row["row"]["status"] for frame in changes for row in frame["rows"]]
+        offsets = [offset_of(frame) for frame in changes if "token" in frame]
+        assert [frame["watching"].get("resumed") for frame in frames_of(after, name, "watching")] == [True]
         assert offsets == sorted(set(offsets))
-        assert [each["row"]["status"] for each in mine] == [f"ORDER_STATUS_{status}" for status in statuses]
+        assert rows == [f"ORDER_STATUS_{status}" for status in statuses]
 
 
 @pytest.mark.timeout(240)
 def test_a_range_of_a_channel_goes_on_at_another_edge_with_what_was_missed(
     stack: RunningStack, gateway: Gateway, source: OrderSource, alice: GatewayClient
 ) -> None:
-    owner, range_spec = ChannelOwner(gateway, alice), orders_of(ALICE)
-    with alice.open(f"{owner.path}/stream") as socket:
-        socket.next()
-        owner.add_range(range_spec)
-        before = RangeReader(socket, {"begin": {}})
+    owner, path = ChannelOwner(gateway, alice), ["mine"]
+    watch = {"channel": owner.channel}
+    owner.put("mine", orders_of(ALICE))
+    with alice.open("/v1/stream") as socket:
+        before = RangeReader(socket, watch, path=path)
         kept, changed, removed = (source.place(ALICE, {"item-a": 1}).order_id for _ in range(3))
         for order_id in (kept, changed, removed):
             before.until(order_id, PLACED)
@@ -173,10 +170,8 @@ def test_a_range_of_a_channel_goes_on_at_another_edge_with_what_was_missed(
     source.delete(removed)
     entered = source.place(ALICE, {"item-a": 1}).order_id
     with ExitStack() as opening:
-        socket = attached(opening, alice, owner.path)
-        socket.next()
-        held = {"range": before.range, "through": before.through}
-        after = RangeReader(socket, {"begin": {"after_ranges": [held]}}, before.through)
+        socket = opened(opening, alice)
+        after = RangeReader(socket, watch, before.held, path)
         after.until(entered, PLACED)
         if not after.of(removed):
             after.until(removed, None)
@@ -184,17 +179,17 @@ def test_a_range_of_a_channel_goes_on_at_another_edge_with_what_was_missed(
         after.until(changed, PACKED)
         source.delete(entered)
         after.until(entered, None)
-        owner.end_range(range_spec)
-        ended = until_event(socket, "range_unwatched")
+        owner.remove("mine")
+        gone = next(frame for frame in frames_with(socket, "rows") if "path" not in frame)
     stack.wait_ready(killed)
 
-    assert ended["range"] == before.range
-    assert before.through is not None
-    assert (before.start, after.start) == ("START_SNAPSHOT", "START_RECOVERED")
-    assert all(offset > int(before.through["offset"]) for offset in after.offsets)
+    assert gone["rows"] == [{"key": "mine", "left": True}]
+    assert (before.resumed, after.resumed) == (False, True)
+    assert all(offset >= before.offsets[-1] for offset in after.offsets)
     assert after.of(removed) == [("LEFT", "")]
-    assert after.of(kept) == []
+    assert after.of(kept) in ([], [("REPEATED", PLACED)])
     assert (after.of(changed)[-1][1], after.of(entered)[-1]) == (PACKED, ("LEFT", ""))
+    assert after.rows.keys() == {kept, changed}
 
 
 def test_a_range_of_another_customers_orders_is_not_taken_into_a_channel(
@@ -203,17 +198,20 @@ def test_a_range_of_another_customers_orders_is_not_taken_into_a_channel(
     owner = ChannelOwner(gateway, alice)
 
     with pytest.raises(AssertionError, match="forbidden"):
-        owner.add_range(orders_of(BOB))
-    assert owner.call("GET", owner.path).json()["subscriptions"] == []
+        owner.put("his", orders_of(BOB))
+    assert owner.call("GET", owner.path).json()["watches"] == []
 
 
 def test_another_consumers_channel_is_refused(gateway: Gateway, alice: GatewayClient, bob: GatewayClient) -> None:
     owner = ChannelOwner(gateway, alice)
+    owner.put("mine", orders_of(ALICE))
+    with bob.open("/v1/stream") as socket:
+        socket.send({"watch": [{"id": 1, "channel": owner.channel}]})
+        refused = next(frames_with(socket, "ended"))
 
     assert bob.get(owner.path).status_code == 403
-    with pytest.raises(InvalidStatus) as refusal, bob.open(f"{owner.path}/stream"):
-        pytest.fail("the socket was opened")
-    assert refusal.value.response.status_code == 403
+    assert refused["ended"]["code"] == "unknown_channel"
+    assert [frame for frame in socket.frames if "rows" in frame] == []
 
 
 def test_a_revoked_consumers_socket_is_closed_until_the_revocation_is_lifted(

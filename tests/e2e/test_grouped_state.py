@@ -30,11 +30,12 @@ def test_a_customer_reads_their_range_through_the_gateway(source: OrderSource, b
     order_id = source.place("customer-0002", {"item-a": 1}).order_id
 
     def the_newest_member_is_the_order() -> None:
-        answer = bob.get("/v1/stores/orders-by-customer/groups/customer-0002", limit=5, reverse="true")
+        answer = bob.rows("orders-by-customer", "customer-0002", limit=5, reverse="true")
         assert answer.status_code == 200
-        sorts = [state["key"]["sort"] for state in answer.json()["states"]]
+        rows = answer.json()["rows"]
+        sorts = [row["sort"] for row in rows]
         assert sorts == sorted(sorts, reverse=True)
-        assert order_id in [state["row"]["order_id"] for state in answer.json()["states"]]
+        assert order_id in [row["row"]["order_id"] for row in rows]
 
     eventually(the_newest_member_is_the_order)
 

@@ -5,9 +5,9 @@ from contextlib import suppress
 from itertools import count
 
 import pytest
-from drivers.gateway_client import Frame, GatewayClient, offset_of
+from drivers.gateway_client import GatewayClient, offset_of
 from drivers.order_source import OrderSource
-from drivers.range_reader import RangeReader, orders_of, watch_range
+from drivers.range_reader import Held, RangeReader, held_of, orders_of
 
 from statecast.orders.v1.order_pb2 import OrderStatus
 from testkit.waiting import eventually, scaled
@@ -149,19 +149,19 @@ def test_a_range_begins_after_what_a_lookup_by_rest_gave(source: OrderSource, al
     order_id = source.place(ALICE, {"item-a": 1}).order_id
     with alice.watch(order_id) as watch:
         watch.until_status(order_id, "Placed")
-    path = f"/v1/stores/{range_spec['store']}/groups/{ALICE}"
 
-    def page_with_order() -> Frame:
-        page: Frame = alice.get(path, **{"from": range_spec["sort_from"], "limit": 1000}).json()
-        assert order_id in [state["key"]["member"] for state in page["states"]]
+    def page_with_order() -> Held:
+        page = held_of(alice.rows(**range_spec).json())
+        assert order_id in page.rows
         return page
 
-    through = eventually(page_with_order)["through"]
+    page = eventually(page_with_order)
     later = source.place(ALICE, {"item-a": 1}).order_id
     with alice.open("/v1/stream") as socket:
-        newer = RangeReader(socket, watch_range(range_spec, through), through)
+        newer = RangeReader(socket, {"interval_ms": 0, **range_spec}, page)
         newer.until(later, "ORDER_STATUS_PLACED")
 
-    assert newer.start == "START_RECOVERED"
-    assert [status for _, status in newer.of(later)] == ["ORDER_STATUS_PLACED"]
+    assert newer.resumed
+    assert newer.of(later) == [("ENTERED", "ORDER_STATUS_PLACED")]
     assert newer.of(order_id) == []
+    assert newer.rows.keys() == {order_id, later}

@@ -128,9 +128,9 @@ def test_a_change_reaches_a_client_behind_the_gateway(source: OrderSource, alice
 
 def test_the_simulators_changes_are_looked_up(alice: GatewayClient) -> None:
     def customer_has_orders() -> None:
-        answer = alice.get("/v1/stores/orders-by-customer/groups/customer-0001", limit=5)
+        answer = alice.rows("orders-by-customer", "customer-0001", limit=5)
         assert answer.status_code == httpx.codes.OK
-        assert answer.json()["states"], answer.text
+        assert answer.json()["rows"], answer.text
 
     eventually(customer_has_orders, timeout_s=60)
 
@@ -182,10 +182,10 @@ def test_a_pipeline_in_a_config_map_is_looked_up_behind_the_gateway(
     tracking_number = f"1Z-{order_id}"
 
     source.advance(order_id, OrderStatus.ORDER_STATUS_SHIPPED, tracking_number)
-    state = eventually(lambda: _only_state(alice, tracking_number), timeout_s=60)
+    row = eventually(lambda: _only_row(alice, tracking_number), timeout_s=60)
 
-    assert state["row"]["order_id"] == order_id
-    assert state["row"]["tracking_number"] == tracking_number
+    assert row["order_id"] == order_id
+    assert row["tracking_number"] == tracking_number
 
 
 def _add_topic(deployment: Deployment) -> None:
@@ -205,10 +205,10 @@ def _stores() -> dict[str, str]:
     return {"stores.yaml": yaml.safe_dump(document)}
 
 
-def _only_state(client: GatewayClient, tracking_number: str) -> Object:
-    answer = client.get(f"/v1/stores/{STORE}/groups/{tracking_number}")
+def _only_row(client: GatewayClient, tracking_number: str) -> Object:
+    answer = client.rows(STORE, tracking_number)
     assert answer.status_code == httpx.codes.OK, answer.text
-    [state] = answer.json()["states"] or [None]
-    assert state is not None, json.dumps(answer.json())
-    shown: Object = state
+    [row] = answer.json()["rows"] or [None]
+    assert row is not None, json.dumps(answer.json())
+    shown: Object = row["row"]
     return shown

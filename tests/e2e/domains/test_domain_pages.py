@@ -11,7 +11,7 @@ from playwright.async_api import Locator, expect
 from local_stack.running_stack import RunningStack
 from testkit.waiting import scaled
 
-GROUP = "/v1/stores/bookings-by-customer/groups/customer-0001"
+GROUP = "bookings-by-customer", "customer-0001"
 PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True}
 
 
@@ -62,8 +62,8 @@ async def test_a_customer_sees_the_bookings_within_a_stretch_of_time(
 
     async def shows_what_rest_answers() -> bool:
         shown = await alice.page.locator(".ticket .parcel").all_inner_texts()
-        answer = await asyncio.to_thread(phone.get, GROUP, to=f"{newest}.000000Z", reverse="true", limit=200)
-        return bool(shown) and shown == [state["key"]["member"] for state in answer.json()["states"]]
+        answer = await asyncio.to_thread(phone.rows, *GROUP, sort_to=f"{newest}.000000Z", reverse="true", limit=200)
+        return bool(shown) and shown == [row["key"] for row in answer.json()["rows"]]
 
     async with asyncio.timeout(scaled(30)):
         while not await shows_what_rest_answers():

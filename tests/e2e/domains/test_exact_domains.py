@@ -228,7 +228,7 @@ def test_a_window_of_many_groups_has_the_rows_of_the_model(disturbed: Disturbed)
     groups, sorts = (sorted({key.split(NUL)[part] for key in expected}) for part in (0, 1))
     first, last = (groups[len(groups) * quarter // 4] for quarter in (1, 3))
     earliest, latest = (sorts[len(sorts) * quarter // 4] for quarter in (1, 3))
-    window = {"group_from": first, "group_to": last, "from": earliest, "to": latest}
+    window = {"group_from": first, "group_to": last, "sort_from": earliest, "sort_to": latest}
     wanted = {
         key: row
         for key, row in expected.items()

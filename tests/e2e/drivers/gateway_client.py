@@ -173,6 +173,11 @@ class GatewayClient:
         url = self._gateway.https + path
         return httpx.get(url, headers=self.headers, params=parameters, verify=self._gateway.tls(), timeout=scaled(10))
 
+    def rows(self, store: str, group: str | None = None, **parameters: str | int) -> httpx.Response:
+        """GETs a page of the rows of a group, or of all groups."""
+        of_group = {} if group is None else {"group": group}
+        return self.get(f"/v1/stores/{store}/rows", **of_group, **parameters)
+
     def post_from(self, origin: str, path: str) -> httpx.Response:
         """POSTs as a browser does for a page of a site."""
         headers = self.headers | {"Origin": origin}

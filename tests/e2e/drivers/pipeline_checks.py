@@ -81,11 +81,6 @@ def groups_of(expected: Expected) -> list[str]:
     return sorted({key.split(NUL)[0] for key in expected})
 
 
-def has_members(expected: Expected) -> bool:
-    """Whether the groups have many rows each, under keys of three parts."""
-    return any(NUL in key for key in expected)
-
-
 def first_of(expected: Expected) -> Message:
     """Any of the rows."""
     row = next(iter(expected.values()))

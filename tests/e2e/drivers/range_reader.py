@@ -1,11 +1,28 @@
-"""A phone's view of a range: it keeps one row per member, by what the frames of the range say."""
+"""A phone's view of a range, or of one in a channel: it keeps a row per key, by the frames, as of the last token."""
 
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from drivers.gateway_client import Frame, OrderSocket
+from statecast_client.push.tokens import position_in
 from testkit.waiting import scaled
+
+ID = 1
+"""The number of the watch, the first of its socket."""
+
+
+class Held(NamedTuple):
+    """The rows that a phone has of a range, by their keys, as of a token."""
+
+    rows: Mapping[str, dict[str, Any]]
+    token: str
+
+
+def held_of(page: Frame) -> Held:
+    """The content of a page by REST."""
+    return Held({row["key"]: row["row"] for row in page["rows"]}, page["token"])
 
 
 def sort_value_of_now() -> str:
@@ -18,53 +35,98 @@ def orders_of(customer: str) -> Frame:
     return {"store": "orders-by-customer", "group": customer, "sort_from": sort_value_of_now(), "limit": 1000}
 
 
-def watch_range(range_spec: Frame, after: Frame | None = None, interval_ms: int = 0) -> Frame:
-    """The frame that asks for a range from its beginning, or after a position."""
-    return {"watch_range": {"range": range_spec, "interval_ms": interval_ms} | ({"after": after} if after else {})}
+def frames_with(socket: OrderSocket, part: str) -> Iterator[Frame]:
+    """The frames from now on that have a part."""
+    while True:
+        if part in (frame := socket.next()):
+            yield frame
 
 
 class RangeReader:
-    """Reads the only range of an open socket, which `request` starts, after the position `after` if it has one."""
+    """Reads a range on an open socket, which watches nothing else.
 
-    def __init__(self, watch: OrderSocket, request: Frame, after: Frame | None = None) -> None:
-        self._watch = watch
-        self.rows: dict[str, dict[str, Any]] = {}
+    It raises AssertionError when a row comes as it is held, but for the first rows of a resumption, which may.
+    """
+
+    def __init__(
+        self, socket: OrderSocket, range_spec: Frame, held: Held | None = None, path: Sequence[str] = ()
+    ) -> None:
+        """Begins a watch with the fields of `range_spec`, after what is held. With a path it is of a place below."""
+        self._socket, self._path = socket, list(path)
+        self._key_field = ""
+        self._waiting: list[Frame] = []
+        self._has_begun = self._is_resumed = False
+        self.rows: dict[str, dict[str, Any]] = dict(held.rows) if held else {}
         self.changes: list[tuple[str, str, str]] = []
-        """Member, kind of change, and status of the row, in the order in which they were received."""
+        """Key, kind of change, and status of the row, in the order in which they were received."""
         self.offsets: list[int] = []
-        """The offset of each, in the same order."""
-        self.through: Frame | None = after
-        """The position through which the range is complete; the range is resumed after it."""
-        watch.send(request)
-        began: Frame = watch.next()["range_watched"]
-        self.range: Frame = began["range"]
-        self.start: str = began["start"]
+        """Those of the tokens, in the same order."""
+        self.token = held.token if held else ""
+        token = {"token": self.token} if held else {}
+        resumed = {"below": [{"path": self._path, **token}]} if path and held else token
+        socket.send({"watch": [{"id": ID, **range_spec, **resumed}]})
+        next(frame for frame in self._frames() if "watching" in frame)
 
-    def until(self, member: str, status: str | None, timeout_s: float = 30.0) -> None:
-        """Reads on until the member's row has the status, or, for None, is not in the range any more.
+    @property
+    def resumed(self) -> bool:
+        """Whether it went on from its token when it began last."""
+        return self._is_resumed
 
-        It stops where the phone can resume, so that nothing it has read is sent again.
-        """
+    @property
+    def held(self) -> Held:
+        """What another socket can go on from."""
+        return Held(self.rows, self.token)
+
+    def until(self, key: str, status: str | None, timeout_s: float = 30.0) -> None:
+        """Reads on until the row has come with the status, or, for None, is not in the range any more."""
         deadline = time.monotonic() + scaled(timeout_s)
-        while (left := deadline - time.monotonic()) > 0:
-            changed = self._watch.next(left / scaled(1))["range_changed"]
-            self._apply(changed)
-            has_changed = any(name == member for name, _, _ in self.changes)
-            if "through" in changed and has_changed and self.rows.get(member, {}).get("status") == status:
+        for _ in self._frames(deadline):
+            if self.of(key) and not self._waiting and self.rows.get(key, {}).get("status") == status:
                 return
-        raise AssertionError(f"{member} never became {status}: {self.changes}")
+        raise AssertionError(f"{key} never became {status}: {self.changes}")
 
-    def of(self, member: str) -> list[tuple[str, str]]:
-        """The changes of a member: kind and status."""
-        return [(change, status) for name, change, status in self.changes if name == member]
+    def of(self, key: str) -> list[tuple[str, str]]:
+        """The changes of a row: kind and status."""
+        return [(change, status) for name, change, status in self.changes if name == key]
 
-    def _apply(self, changed: Frame) -> None:
-        member, change = changed["key"]["member"], changed["change"].removeprefix("MEMBER_CHANGE_")
-        row = changed.get("row", {})
-        self.changes.append((member, change, row.get("status", "")))
-        self.offsets.append(int(changed["position"]["offset"]))
-        self.through = changed.get("through", self.through)
-        if change == "LEFT":
-            self.rows.pop(member, None)
-        else:
-            self.rows[member] = row
+    def _frames(self, deadline: float = float("inf")) -> Iterator[Frame]:
+        """Takes the frames about the range, and yields each."""
+        while (left := deadline - time.monotonic()) > 0:
+            frame = self._socket.next(min(left / scaled(1), 30.0))
+            assert "ended" not in frame or frame.get("path"), f"the watch has ended: {frame}"
+            if frame.get("id") == ID and frame.get("path", []) == self._path:
+                self._take(frame)
+                yield frame
+
+    def _take(self, frame: Frame) -> None:
+        if "watching" in frame:
+            self._key_field = frame["watching"].get("key_field", "")
+            self._waiting.clear()
+            self._has_begun = False
+            self._is_resumed = frame["watching"].get("resumed", False)
+        self._waiting += frame.get("rows", ())
+        if "token" in frame:
+            self._commit(frame["token"])
+
+    def _commit(self, token: str) -> None:
+        if not self._has_begun and not self._is_resumed:
+            self.rows.clear()
+        for row in self._waiting:
+            self._apply(row)
+        self._waiting.clear()
+        self._has_begun, self.token = True, token
+        self.offsets.append(position_in(token)[0])
+
+    def _apply(self, row: Frame) -> None:
+        content = row.get("row", {})
+        key: str = row.get("key") or content[self._key_field]
+        before = self.rows.pop(key, None)
+        if row.get("left"):
+            if before is not None:
+                self.changes.append((key, "LEFT", ""))
+            return
+        assert "row" in row, f"this is no whole row: {row}"
+        assert content != before or not self._has_begun, f"{key} came again as it is held: {row}"
+        kind = "ENTERED" if before is None else "REPEATED" if content == before else "CHANGED"
+        self.changes.append((key, kind, content["status"]))
+        self.rows[key] = content

@@ -1,16 +1,15 @@
 """Whole stores as one query instance holds them, and groups as the gateway answers them by REST."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Any
 
 import grpc
-from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from drivers.gateway_client import Frame, GatewayClient
-from drivers.pipeline_checks import Expected, first_of, has_members
-from drivers.pipeline_models import NUL, canonical
+from drivers.pipeline_checks import Expected, first_of
+from drivers.pipeline_models import NUL, canonical_json
 from statecast.query.v1.query_pb2 import State
 from statecast.query.v1.query_service_pb2 import ScanStatesRequest
 from statecast.shard.v1.shard_service_pb2 import ListPartitionsRequest
@@ -38,27 +37,21 @@ def store_of_instance(shard_address: str, store: str) -> dict[str, bytes]:
 
 
 def group_by_rest(client: GatewayClient, store: str, group: str, expected: Expected) -> dict[str, bytes]:
-    """The rows of a group, or the one of a key, in `canonical` form; of the shape and message of those expected."""
-    row = first_of(expected)
-    if has_members(expected):
-        states = list(_members(client, f"/v1/stores/{store}/groups/{group}"))
-    else:
-        answer = client.get(f"/v1/stores/{store}/{group}")
-        assert answer.status_code == 200, answer.text
-        states = [answer.json()]
-    return _rows(states, row)
+    """The rows of a group, or the one of a key, in `canonical` form; of the message of those expected."""
+    return _rows(_pages(client, store, group=group), first_of(expected), group)
 
 
 def window_by_rest(client: GatewayClient, store: str, row: Message, limit: int, **window: str) -> dict[str, bytes]:
     """The rows of a store between these groups and sort values, `limit` a page; of the message of `row`."""
-    return _rows(_members(client, f"/v1/stores/{store}", limit, **window), row)
+    return _rows(_pages(client, store, limit, **window), row)
 
 
-def _rows(states: Iterable[Mapping[str, Any]], row: Message) -> dict[str, bytes]:
-    return {
-        key_text(StateKey(**state["key"])): canonical(json_format.ParseDict(state["row"], type(row)()))
-        for state in states
-    }
+def _rows(rows: Iterable[Frame], message: Message, group: str = "") -> dict[str, bytes]:
+    return {key_text(_key_of(row, group)): canonical_json(row["row"], type(message)) for row in rows}
+
+
+def _key_of(row: Frame, group: str) -> StateKey:
+    return StateKey(group=row.get("group", group), sort=row.get("sort", ""), member=row.get("key", ""))
 
 
 def _states(stub: Any, store: str, partition: int) -> Iterator[State]:
@@ -71,13 +64,13 @@ def _states(stub: Any, store: str, partition: int) -> Iterator[State]:
         query.page_token = page.next_page_token
 
 
-def _members(client: GatewayClient, path: str, limit: int = PAGE_SIZE, **bounds: str) -> Iterator[Mapping[str, Any]]:
+def _pages(client: GatewayClient, store: str, limit: int = PAGE_SIZE, **bounds: str) -> Iterator[Frame]:
     token = ""
     while True:
-        answer = client.get(path, limit=limit, page_token=token, **bounds)
+        answer = client.rows(store, limit=limit, page_token=token, **bounds)
         assert answer.status_code == 200, answer.text
         page: Frame = answer.json()
-        yield from page["states"]
+        yield from page["rows"]
         token = page["next_page_token"]
         if not token:
             return
