@@ -48,7 +48,7 @@ def json_body(news: RowNews, view: View) -> bytes | None:
     """Returns a Row as JSON; None when the client has no field that has changed."""
     state = news.state
     if state.row is None:
-        return _json({**_key(state.key), "left": True, **_skipped(news)})
+        return json_bytes({**_key(state.key), "left": True, **_skipped(news)})
     names = _shown_names(news, view)
     if names == frozenset():
         return None
@@ -72,7 +72,7 @@ def binary_body(news: RowNews, view: View) -> bytes | None:
 
 def json_error(key: StoreKey, error: EdgeError) -> bytes:
     """Returns a Row as JSON that says why the row cannot be shown."""
-    return _json({**_key(key), "error": {"code": error.code, "message": str(error)}})
+    return json_bytes({**_key(key), "error": {"code": error.code, "message": str(error)}})
 
 
 def binary_error(key: StoreKey, error: EdgeError) -> bytes:
@@ -115,19 +115,19 @@ def _json_row(state: KeyState, view: View, names: frozenset[str] | None) -> byte
     whole: dict[str, Any] = {} if _holds(shown, view.key_field, state.key.member) else _key(state.key)
     if names is None and state.key.sort and not _holds(shown, view.sort_field, state.key.sort):
         whole["sort"] = state.key.sort
-    body = _json({**whole, "row": shown, **time})
+    body = json_bytes({**whole, "row": shown, **time})
     if names is None or not view.delta or not isinstance(shown, dict):
         return body
     changed = {name: shown.get(name) for name in sorted(names)}
     if any(shown.get(name, "") is None for name in names):
         return body  # a null would say that the field is gone
-    delta = _json({**_key(state.key), "delta": changed, **time})
+    delta = json_bytes({**_key(state.key), "delta": changed, **time})
     return delta if len(delta) < len(body) else body
 
 
 def _binary_row(state: KeyState, view: View, names: frozenset[str] | None) -> bytes:
     shown = _shown(document(state), view)
-    row = Row(encoded=_encoded(state.row, view.fields))
+    row = Row(encoded=_row_bytes(state.row, view.fields))
     if view.times and state.commit_ns is not None:
         row.commit_time.CopyFrom(timestamp(state.commit_ns))
     whole = Row()
@@ -139,16 +139,16 @@ def _binary_row(state: KeyState, view: View, names: frozenset[str] | None) -> by
     body = whole.SerializeToString()
     if names is None or not view.delta or not isinstance(shown, dict):
         return body
-    row.key, row.encoded = state.key.member, _encoded(state.row, tuple(sorted(names)))
+    row.key, row.encoded = state.key.member, _row_bytes(state.row, tuple(sorted(names)))
     row.changed.extend(sorted(names))
     delta = row.SerializeToString()
     return delta if len(delta) < len(body) else body
 
 
-def _encoded(row: Message, fields: tuple[str, ...]) -> bytes:
+def _row_bytes(row: Message, fields: tuple[str, ...]) -> bytes:
     """Returns the row encoded with these fields alone, or all when there are none."""
     if isinstance(row, Value):
-        return _json(_shown(document_of(row), View(fields)))
+        return json_bytes(_shown(document_of(row), View(fields)))
     if not fields:
         return row.SerializeToString(deterministic=True)
     part = type(row)()
@@ -178,5 +178,6 @@ def _skipped(news: RowNews) -> dict[str, Any]:
     return {"skipped": news.skipped} if news.skipped else {}
 
 
-def _json(value: Any) -> bytes:
+def json_bytes(value: Any) -> bytes:
+    """Returns the value as JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

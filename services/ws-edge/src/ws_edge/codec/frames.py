@@ -1,16 +1,15 @@
 """The frames of `/v1/stream`: how a codec reads and writes them, and the codec of push.v2 in JSON and binary."""
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from google.protobuf import json_format
 from typing_extensions import override
 
 from statecast.push.v2.push_pb2 import Ended, ServerFrame, Watching
 from ws_edge.codec import bodies
-from ws_edge.codec.bodies import RowNews, View
+from ws_edge.codec.bodies import RowNews, View, json_bytes
 from ws_edge.codec.requests import ClientRequest, read_binary, read_json
 from ws_edge.errors import EdgeError, MalformedFrameError
 from ws_edge.model.states import Path, StoreKey
@@ -44,10 +43,27 @@ class PlaceFrame(NamedTuple):
     ended: Ended | None = None
 
 
+class Sink(Protocol):
+    """The writer of a socket."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being sent."""
+
+    def put(self, frame: Frame | None, /) -> None:
+        """Sends a frame about the socket, before all rows that wait; None is nothing."""
+
+
 class Codec(ABC):
     """A way to read and write the frames of a socket."""
 
     subprotocol: str | None = None
+
+    def attach(self, sink: Sink) -> None:  # noqa: B027  most codecs write when they are asked alone
+        """The socket has begun: the codec may put frames of its own."""
+
+    def detach(self) -> None:  # noqa: B027
+        """The socket has ended: the codec puts nothing any more, and forgets the sink."""
 
     @abstractmethod
     def read(self, event: Mapping[str, Any], stores: Stores) -> ClientRequest:
@@ -106,15 +122,15 @@ class StreamCodec(Codec):
     def socket_frame(self, frame: ServerFrame) -> Frame | None:
         if self.binary:
             return {"type": "websocket.send", "bytes": frame.SerializeToString()}
-        return {"type": "websocket.send", "text": _json(_document(frame))}
+        return {"type": "websocket.send", "text": json_bytes(_document(frame))}
 
 
 def _json_frame(frame: PlaceFrame) -> bytes:
     parts = [b'"id":%d' % frame.id]
     if frame.path:
-        parts.append(b'"path":%b' % _json(frame.path))
+        parts.append(b'"path":%b' % json_bytes(frame.path))
     if frame.watching is not None:
-        parts.append(b'"watching":%b' % _json(_document(frame.watching)))
+        parts.append(b'"watching":%b' % json_bytes(_document(frame.watching)))
     if frame.rows:
         parts.append(b'"rows":[%b]' % b",".join(frame.rows))
     if frame.token:
@@ -122,7 +138,7 @@ def _json_frame(frame: PlaceFrame) -> bytes:
     if frame.current:
         parts.append(b'"current":true')
     if frame.ended is not None:
-        parts.append(b'"ended":%b' % _json(_document(frame.ended)))
+        parts.append(b'"ended":%b' % json_bytes(_document(frame.ended)))
     return b"{%b}" % b",".join(parts)
 
 
@@ -143,7 +159,3 @@ def _length(content: bytes) -> bytes:
 
 def _document(message: Any) -> dict[str, Any]:
     return json_format.MessageToDict(message, preserving_proto_field_name=True)
-
-
-def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

@@ -15,7 +15,6 @@ from statecast.push.v2.push_pb2 import Page, Ticket, Watch
 from ws_edge.auth.gateway import Caller, Gateway, Tickets
 from ws_edge.auth.page_tokens import PageTokens
 from ws_edge.channels.revocations import Revocations
-from ws_edge.codec.order_codec import STORE, order_reply
 from ws_edge.codec.requests import fields_of, watch_request
 from ws_edge.errors import MalformedFrameError, NoStateError, UnreadableRowError
 from ws_edge.model.authorization import Consumer, check_all_rows, check_key, may_see, seen_by
@@ -23,6 +22,7 @@ from ws_edge.model.documents import document
 from ws_edge.model.questions import question_of
 from ws_edge.model.states import KeyState, StoreKey
 from ws_edge.model.stores import Store, Stores, check_key_part, check_known, find
+from ws_edge.order_updates import STORE, order_reply
 from ws_edge.rest.caching import PublicCaching, conditional, key_etag, page_etag
 from ws_edge.rest.messages import answer, json_text, problem
 from ws_edge.rest.openapi import answers

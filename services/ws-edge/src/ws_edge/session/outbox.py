@@ -87,7 +87,12 @@ class SocketWriter:
     def __post_init__(self) -> None:
         self.sent_at = self.clock()
 
-    def put(self, frame: Frame | None) -> None:
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being sent."""
+        return self.writing_since is None
+
+    def put(self, frame: Frame | None, /) -> None:
         """Sends a frame about the socket, before all rows that wait; None is nothing."""
         if self.end_code is None and frame is not None:
             self.outbox.put(frame)

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 
 from statecast.push.v2.push_pb2 import Blind, Bookmark, Ping
 from ws_edge.session.channel_watch import ChannelWatch
@@ -21,23 +21,28 @@ BOOKMARKS_S = 60.0
 class Pings:
     """When a socket is to be pinged, and the content of the ping. Times are seconds of one monotonic clock."""
 
-    looked_at: float
-    bookmarked_at: float
+    began_at: InitVar[float]
+    _pinged_at: float = field(init=False)
+    _looked_at: float = field(init=False)
+    _bookmarked_at: float = field(init=False)
     _blind_ids: frozenset[int] = field(default=frozenset(), init=False)
     """The watches that the last ping has named."""
 
+    def __post_init__(self, began_at: float) -> None:
+        self._pinged_at = self._looked_at = self._bookmarked_at = began_at
+
     def is_due(self, places: Iterable[Place | ChannelWatch], sent_at: float, now: float) -> bool:
         """Whether the socket was idle for long, or other watches than before are out of date."""
-        if now - sent_at >= PING_S:
+        if now - max(sent_at, self._pinged_at) >= PING_S:
             return True
-        if now - self.looked_at < BLIND_LOOK_S:
+        if now - self._looked_at < BLIND_LOOK_S:
             return False
-        self.looked_at = now
+        self._looked_at = now
         return frozenset(_lags(places, now)) != self._blind_ids
 
     def ping(self, places: Iterable[Place | ChannelWatch], outbox: Outbox, now: float) -> Ping:
         """Returns the ping to send now."""
-        places = tuple(places)
+        places, self._pinged_at = tuple(places), now
         lags = _lags(places, now)
         self._blind_ids = frozenset(lags)
         by_lag = defaultdict[int, list[int]](list)
@@ -47,9 +52,9 @@ class Pings:
         return Ping(bookmarks=self._bookmarks(places, outbox, now), blind=blind)
 
     def _bookmarks(self, places: Iterable[Place | ChannelWatch], outbox: Outbox, now: float) -> list[Bookmark]:
-        if now - self.bookmarked_at < BOOKMARKS_S:
+        if now - self._bookmarked_at < BOOKMARKS_S:
             return []
-        self.bookmarked_at = now
+        self._bookmarked_at = now
         bookmarks = []
         for place in places:
             token = "" if place in outbox else place.bookmark()

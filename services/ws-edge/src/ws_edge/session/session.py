@@ -102,13 +102,14 @@ class Session(Listener, ChannelListener):
         context, now = self.context, self.context.clock()
         outbox = Outbox(self.codec, context.metrics.frames, context.settings.max_sent_frame_bytes)
         self.writer = SocketWriter(outbox, send, context.clock)
-        self._pings = Pings(now, now)
+        self._pings = Pings(now)
 
     async def run(self, receive: Receive, first: ClientRequest | None = None) -> int:
         """Serves the socket until it is closed; returns the close code."""
         expiry = ExpiryTimer(self.context.wall_clock, self._expire)
         expires_at = self._expires_at()
         expiry.renew(expires_at)
+        self.codec.attach(self.writer)
         try:
             self._say(hello=self._hello(expires_at))
             if first is not None:
@@ -128,6 +129,7 @@ class Session(Listener, ChannelListener):
         finally:
             expiry.cancel()
             self._close_all()
+            self.codec.detach()
             self.writer.stop()
 
     def end(self, code: int, reason: str) -> None:

@@ -15,7 +15,6 @@ from ws_edge.auth.gateway import Caller, Gateway, check_request
 from ws_edge.channels.channels import Channels
 from ws_edge.channels.revocations import Revocations
 from ws_edge.codec.frames import BINARY_SUBPROTOCOL, Codec, StreamCodec
-from ws_edge.codec.order_codec import OrderCodec
 from ws_edge.codec.requests import ClientRequest
 from ws_edge.errors import (
     CLOSE_RESTART,
@@ -27,6 +26,7 @@ from ws_edge.errors import (
     UnknownPathError,
     reason_of,
 )
+from ws_edge.order_updates import OrderUpdates
 from ws_edge.session.outbox import Send
 from ws_edge.session.session import Receive, Session, SessionContext
 
@@ -164,9 +164,9 @@ class Sockets:
         path = scope["path"]
         root, _, order_id = path.partition(f"{ORDERS}/")
         if path == ORDERS:
-            return OrderCodec(), None
+            return OrderUpdates(), None
         if order_id and not root:
-            orders = OrderCodec()
+            orders = OrderUpdates()
             return orders, orders.path_request(order_id, scope["query_string"], self.context.stores)
         if path not in (STREAM, TICKET_STREAM):
             raise UnknownPathError(f"there is no socket at {path[:200]}: there are {ORDERS} and {STREAM}")
