@@ -38,7 +38,7 @@ from ws_edge.rest.pages import Pages
 from ws_edge.rest.reads import Reads
 from ws_edge.rest.staff_rest import EdgeReport, StaffRest
 from ws_edge.server import Server, listen, port_tls, query_tls
-from ws_edge.session.session import SessionContext
+from ws_edge.session.context import SessionContext
 from ws_edge.session.sockets import Sockets
 from ws_edge.settings import Settings
 from ws_edge.upstream.query_client import QueryClient, ShardWatch

@@ -9,6 +9,7 @@ EdgeError                          any of them; the text gives the remedy
 │   ├── ForbiddenError             forbidden               403
 │   ├── TooManySubscriptionsError  too_many_watches        429
 │   ├── TooManyRowsError           too_many_rows           429
+│   ├── TooManyFieldListsError     too_many_field_lists    429
 │   ├── StoreChangedError          store_changed           503
 │   ├── IdUsedError                id_used                 400
 │   ├── TooManyChannelsError       too_many_channels       429
@@ -94,6 +95,10 @@ class TooManySubscriptionsError(RequestError, code="too_many_watches", http_stat
 
 class TooManyRowsError(RequestError, code="too_many_rows", http_status=429):
     """A step of a watch has brought more places than a socket may have."""
+
+
+class TooManyFieldListsError(RequestError, code="too_many_field_lists", http_status=429):
+    """The consumer watches a store by as many different lists of fields as it may: rows are encoded for each."""
 
 
 class StoreChangedError(RequestError, code="store_changed", http_status=503):
@@ -188,8 +193,8 @@ class Close(NamedTuple):
 BY_EDGE: Mapping[int, Close] = {
     1009: Close("too_large", "A frame is larger than `WS_EDGE_MAX_FRAME_BYTES`."),
     NO_PONG: Close("no_pong", "The client does not answer pings."),
-    CLOSE_RESTART: Close("restart", "The edge restarts, or the socket is too old: connect again, with your positions."),
-    CLOSE_EXPIRED: Close("expired", "The credential has expired and was not renewed: sign in again, then connect."),
+    CLOSE_RESTART: Close("restart", "The edge restarts: connect again, with your tokens."),
+    CLOSE_EXPIRED: Close("expired", "The access has ended and was not renewed: connect with a credential that holds."),
     CLOSE_REVOKED: Close("revoked", "The operators have ended the consumer's access."),
 }
 """The reasons for which the edge closes sockets, by close code."""

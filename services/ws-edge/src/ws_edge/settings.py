@@ -93,7 +93,7 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     tick_ms: int = Field(25, ge=5, le=1000)
     """Resolution of the schedule: frames may be early by this much."""
     unavailable_after_ms: int = Field(3000, ge=1)
-    """How late a first answer is before the client is told."""
+    """How long a new socket waits for the answer whether its consumer's access was revoked."""
 
     channel_lifetime_s: float = Field(86_400, gt=0)
     """How long a channel lives; shorter than its topic keeps records."""
@@ -105,13 +105,11 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     max_sockets: int = Field(15_000, ge=1)
     """Open sockets of this edge; more are refused with 503."""
     max_subscriptions: int = Field(1000, ge=1)
-    """Keys that one socket may watch."""
-    max_ranges: int = Field(20, ge=1)
-    """Ranges that one socket may watch, and that one channel may have together with its queries."""
-    max_query_ranges: int = Field(500, ge=1)
-    """Ranges and keys that the queries of one socket may watch."""
+    """Watches of one socket."""
+    max_places: int = Field(500, ge=1)
+    """Ranges and keys that the steps and channels of one socket may bring."""
     max_members: int = Field(1000, ge=1, le=1000)
-    """Members of a watched range; larger limits get this."""
+    """Rows of a watched range; larger limits get this."""
     max_replies: int = Field(256, ge=1)
     """Unsent replies at which a socket's requests are no longer read."""
     consumer_sockets: int = Field(1000, ge=1)
@@ -142,8 +140,8 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """Size of the largest frame that clients get, as iOS takes by default; a row beyond it is an error of its key."""
     stall_timeout_s: float = Field(20.0, gt=0)
     """How long a client may read nothing before its socket is reset."""
-    max_socket_age_s: float = Field(3600.0, gt=0)
-    """How long a socket of a key or password stays open, or up to a fifth less; a new ticket begins the time anew."""
+    max_access_s: float = Field(86_400.0, gt=0)
+    """The longest access of a socket, or up to a fifth less; it ends before with its credential, and is renewed."""
     ping_interval_s: float = Field(25.0, gt=0)
     """How often an idle socket is pinged."""
     ping_timeout_s: float = Field(20.0, gt=0)

@@ -1,4 +1,4 @@
-"""A socket is closed when the credential behind it expires, unless the credential is renewed."""
+"""A socket is closed when its access ends, unless that is renewed."""
 
 import asyncio
 import json
@@ -217,10 +217,9 @@ async def test_a_time_in_the_past_calls_back_at_once() -> None:
         await ended.wait()
 
 
-async def test_a_timer_that_never_expires_or_was_cancelled_does_not_call_back() -> None:
+async def test_a_timer_that_was_renewed_or_cancelled_does_not_call_back() -> None:
     clock, ended = Clock(), asyncio.Event()
-    never, renewed, cancelled = (ExpiryTimer(clock, ended.set) for _ in range(3))
-    never.renew(None)
+    renewed, cancelled = (ExpiryTimer(clock, ended.set) for _ in range(2))
     renewed.renew(0.0)
     renewed.renew(1e12)
     cancelled.renew(0.0)
@@ -234,31 +233,25 @@ async def test_a_timer_that_never_expires_or_was_cancelled_does_not_call_back() 
     renewed.cancel()
 
 
-async def test_a_socket_of_a_key_ends_by_its_age_with_a_hint_and_one_of_a_token_stays() -> None:
-    clock = Clock()
-    async with (
-        RunningEdge(wall_clock=clock, max_socket_age_s=0.02) as edge,
-        edge.socket() as of_key,
-        edge.socket(expires_at=clock.now + 3600) as of_token,
-    ):
-        clock.now += 1
-        hint = json.loads(await of_key.recv())
-        await of_key.wait_closed()
-        await of_token.send("?")
-        answer = json.loads(await of_token.recv())
+async def test_the_access_of_a_key_has_an_end_too() -> None:
+    async with RunningEdge(max_access_s=0.02) as edge, edge.socket() as socket:
+        edge.wall_clock.now += 1
 
-    assert hint == {"type": "reconnect", "delay_ms": 0}
-    assert of_key.close_code == 1012
-    assert answer["error"]["code"] == "malformed_frame"
+        assert await close_code_of(socket) == CLOSE_EXPIRED
 
 
-async def test_a_ticket_of_a_key_begins_the_age_of_its_socket_anew() -> None:
-    async with RunningEdge(max_socket_age_s=1000) as edge, edge.socket() as socket:
-        async with AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers()) as client:
-            ticket = (await client.post("/v1/tickets")).json()["ticket"]
-        await socket.send(json.dumps({"type": "auth_refresh", "ticket": ticket}))
+@pytest.mark.parametrize("lifetime_s", [None, 1e6])
+async def test_a_ticket_begins_the_longest_access_anew(lifetime_s: float | None) -> None:
+    async with RunningEdge(max_access_s=1000) as edge:
+        expires_at = None if lifetime_s is None else edge.wall_clock.now + lifetime_s
+        async with edge.socket("/v1/stream", expires_at=expires_at) as socket:
+            hello = json.loads(await socket.recv())["hello"]
+            edge.wall_clock.now += 700
+            renewal = await ticket(edge, expires_at=expires_at)
+            answer = await renewed(socket, renewal["ticket"])
 
-        assert json.loads(await socket.recv())["type"] == "authenticated"
+    assert 800 <= hello["expires_in_s"] <= 1000
+    assert 800 <= answer["access"]["expires_in_s"] <= 1000
 
 
 def test_sockets_that_were_opened_together_do_not_end_together() -> None:
@@ -266,4 +259,4 @@ def test_sockets_that_were_opened_together_do_not_end_together() -> None:
     ends = [expiry_of(Credential(), 1000.0, 100.0, lambda: next(chances)) for _ in range(3)]
 
     assert ends == pytest.approx([1080, 1090, 1099.98])
-    assert expiry_of(Credential(expires_at=1500.0), 1000.0, 100.0) == 1500
+    assert expiry_of(Credential(expires_at=1500.0), 1000.0, 1000.0) == 1500

@@ -8,7 +8,7 @@ import structlog.testing
 from testkit.ws_edge.edge import Clock
 from ws_edge.auth.gateway import Caller
 from ws_edge.auth.quotas import ChannelQuota, Quota, QuotaReservation, Quotas, TokenBucket, network_of
-from ws_edge.errors import TooManyChannelsError, TooManySocketsError, TooManySubscriptionsError
+from ws_edge.errors import TooManyChannelsError, TooManyFieldListsError, TooManySocketsError, TooManySubscriptionsError
 from ws_edge.model.authorization import Consumer
 
 SMALL = Quota(sockets=2, subscriptions=3, frames_per_s=10, burst_s=1)
@@ -54,18 +54,35 @@ def test_sockets_of_an_address_are_counted_over_all_consumers(clock: Clock) -> N
 def test_subscriptions_are_counted_over_all_sockets_and_given_back(clock: Clock) -> None:
     quotas = Quotas(SMALL, LARGE, clock)
     first, second = opened(quotas, "a", ""), opened(quotas, "a", "")
-    first.hold(2)
-    second.hold(1)
+    first.add(2)
+    second.add(1)
     with pytest.raises(TooManySubscriptionsError, match="this consumer watches 3 rows of 3 here"):
-        second.check_subscription(1)
-    first.hold(1)
-    second.check_subscription(1)
+        second.add(1)
+    first.remove(2)
+    second.add(1)
     with pytest.raises(TooManySubscriptionsError):
-        second.check_subscription(2)
-    second.hold(2)
-    first.__exit__()
+        second.add(2)
 
-    second.check_subscription(1)
+    second.add(1)
+
+
+def test_a_consumer_has_eight_lists_of_fields_for_each_store_over_all_sockets(clock: Clock) -> None:
+    quotas = Quotas(LARGE, LARGE, clock)
+    first, second, other = (opened(quotas, name, "") for name in ("a", "a", "b"))
+    for number in range(8):
+        first.add(1, "odds", (f"field-{number}",))
+    with pytest.raises(TooManyFieldListsError, match="odds by 8 lists"):
+        second.add(1, "odds", ("name",))
+    second.add(1, "odds", ("field-0",))
+    second.add(1, "odds")
+    second.add(1, "orders", ("name",))
+    other.add(1, "odds", ("name",))
+    first.remove(1, "odds", ("field-0",))
+    with pytest.raises(TooManyFieldListsError):
+        second.add(1, "odds", ("name",))
+    second.remove(1, "odds", ("field-0",))
+
+    second.add(1, "odds", ("name",))
 
 
 def test_frames_are_paid_from_one_budget_by_all_sockets_of_a_consumer(clock: Clock) -> None:

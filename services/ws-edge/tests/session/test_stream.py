@@ -33,7 +33,7 @@ async def test_the_first_frame_says_the_limits(edge: RunningEdge) -> None:
     assert hello["ping_s"] == 20
     assert hello["max_frame_bytes"] == 1_000_000
     assert hello["max_request_bytes"] == 65_536
-    assert 0 < hello["expires_in_s"] <= 3600
+    assert 0 < hello["expires_in_s"] <= 86_400
 
 
 async def test_a_small_watch_begins_in_one_frame(edge: RunningEdge) -> None:
@@ -185,6 +185,20 @@ async def test_a_misspelt_field_is_named_once(edge: RunningEdge) -> None:
     [warning] = [frame["warning"] for frame in client.frames if "warning" in frame]
     assert warning["code"] == "unknown_field"
     assert "limmit" in warning["message"]
+
+
+async def test_a_ninth_list_of_fields_of_a_store_ends_its_watch(edge: RunningEdge) -> None:
+    names = ["market_id", "match_id", "name", "suspended"]
+    lists = [names[:count] for count in range(1, 5)] + [[name] for name in names[1:]] + [names[1:], names[2:]]
+    async with stream_client(edge) as client:
+        await client.say(watch=[{"id": n, **MARKETS, "fields": each} for n, each in enumerate(lists, 1)])
+        while not client.ended:
+            await client.next()
+        await client.say(unwatch=[8], watch=[{"id": 10, **MARKETS, "fields": lists[8]}])
+        await client.until_current(10)
+
+    assert client.ended[9]["code"] == "too_many_field_lists"
+    assert client.ended.keys() == {8, 9}
 
 
 @pytest.mark.parametrize(

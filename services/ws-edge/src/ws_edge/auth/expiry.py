@@ -1,4 +1,4 @@
-"""Ends a socket when the credential behind it expires, unless it is renewed."""
+"""Ends a socket when its access ends, unless that is renewed."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,19 +10,17 @@ from ws_edge.auth.gateway import Credential
 MAX_WAIT_S = 3600.0
 """Timers use the monotonic clock, which stands still while a machine sleeps: check the wall clock this often."""
 
+MIN_SHARE = 0.8
+"""Of the longest access: sockets that were opened together end spread over the rest of it."""
 
-MIN_AGE_SHARE = 0.8
-"""Of the greatest age: sockets that were opened together end spread over the rest of it."""
 
-
-def expiry_of(credential: Credential, now: float, max_age_s: float, chance: Callable[[], float] = random) -> float:
-    """Returns when a credential ends: as it says, or else by the greatest age, so that the gateway sees it again.
+def expiry_of(credential: Credential, now: float, max_access_s: float, chance: Callable[[], float] = random) -> float:
+    """Returns when an access ends: with its credential, or before that, so that the gateway looks at its rights again.
 
     Times are seconds since 1970; `chance` returns numbers from 0 to below 1.
     """
-    if credential.expires_at is not None:
-        return credential.expires_at
-    return now + max_age_s * (MIN_AGE_SHARE + (1 - MIN_AGE_SHARE) * chance())
+    end = now + max_access_s * (MIN_SHARE + (1 - MIN_SHARE) * chance())
+    return end if credential.expires_at is None else min(end, credential.expires_at)
 
 
 @dataclass(slots=True, eq=False)
@@ -33,12 +31,11 @@ class ExpiryTimer:
     on_expiry: Callable[[], None]
     _timer: asyncio.TimerHandle | None = field(default=None, init=False)
 
-    def renew(self, expires_at: float | None) -> None:
-        """Sets another time, in seconds since 1970; None means never."""
+    def renew(self, expires_at: float) -> None:
+        """Sets another time, in seconds since 1970."""
         self.cancel()
-        if expires_at is not None:
-            wait = min(max(0.0, expires_at - self.wall_clock()), MAX_WAIT_S)
-            self._timer = asyncio.get_running_loop().call_later(wait, self._check, expires_at)
+        wait = min(max(0.0, expires_at - self.wall_clock()), MAX_WAIT_S)
+        self._timer = asyncio.get_running_loop().call_later(wait, self._check, expires_at)
 
     def cancel(self) -> None:
         """Never calls back, unless it is renewed."""

@@ -1,5 +1,6 @@
 """Quotas: the use of this edge by each consumer and each address over all sockets, and the limits of that use."""
 
+from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -10,6 +11,7 @@ import structlog
 from ws_edge.auth.gateway import Caller
 from ws_edge.errors import (
     TooManyChannelsError,
+    TooManyFieldListsError,
     TooManySocketsError,
     TooManySubscriptionsError,
 )
@@ -19,6 +21,9 @@ IPV6_PREFIX_BITS = 64
 """One IPv6 subscriber gets a prefix of at most this length, so all addresses within it count as one."""
 
 HOUR_S = 3600.0
+
+MAX_FIELD_LISTS = 8
+"""Lists of fields by which a consumer may watch one store: each row is encoded once for each list."""
 
 log = structlog.get_logger(__name__)
 
@@ -82,6 +87,8 @@ class Account:
     budget: TokenBucket
     sockets: int = 0
     subscriptions: int = 0
+    field_lists: Counter[tuple[str, tuple[str, ...]]] = field(default_factory=Counter)
+    """How many places there are by store and list of fields; those that ask for all fields are not among them."""
     is_warned: bool = False
     """Whether the log says that it is full."""
 
@@ -140,7 +147,6 @@ class QuotaReservation:
     quotas: Quotas
     accounts: tuple[Account, ...]
     clock: Callable[[], float]
-    _subscriptions: int = field(default=0, init=False)
 
     def __enter__(self) -> Self:
         self.quotas.sockets += 1
@@ -149,24 +155,39 @@ class QuotaReservation:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.hold(0)
         self.quotas.sockets -= 1
         for account in self.accounts:
             account.sockets -= 1
 
-    def check_subscription(self, rows: int) -> None:
-        """Raises TooManySubscriptionsError when so many more rows may not be watched."""
+    def add(self, rows: int, store: str = "", fields: tuple[str, ...] = ()) -> None:
+        """Counts a place of so many rows, until `remove`.
+
+        Raises TooManySubscriptionsError, or TooManyFieldListsError for one more list of fields of the store.
+        """
         for account in self.accounts:
             if account.subscriptions + rows > account.quota.subscriptions:
                 held, limit = account.subscriptions, account.quota.subscriptions
                 text = f"{account.name} watches {held} rows of {limit} here, a range counting its limit: cancel some"
                 raise TooManySubscriptionsError(text)
+        lists = self.accounts[0].field_lists
+        is_new = bool(fields) and (store, fields) not in lists
+        if is_new and sum(other == store for other, _ in lists) >= MAX_FIELD_LISTS:
+            text = f"this consumer watches {store} by {MAX_FIELD_LISTS} lists of fields: use one of them, or none"
+            raise TooManyFieldListsError(text)
+        self._count(rows, store, fields, 1)
 
-    def hold(self, subscriptions: int) -> None:
-        """Sets how many rows the socket watches now."""
+    def remove(self, rows: int, store: str = "", fields: tuple[str, ...] = ()) -> None:
+        """The place has ended."""
+        self._count(rows, store, fields, -1)
+
+    def _count(self, rows: int, store: str, fields: tuple[str, ...], sign: int) -> None:
         for account in self.accounts:
-            account.subscriptions += subscriptions - self._subscriptions
-        self._subscriptions = subscriptions
+            account.subscriptions += sign * rows
+        if fields:
+            lists = self.accounts[0].field_lists
+            lists[store, fields] += sign
+            if not lists[store, fields]:
+                del lists[store, fields]
 
     def pay(self, cost: float) -> float:
         """Takes the cost from both budgets; returns for how many seconds the socket is not to be read on."""

@@ -20,7 +20,8 @@ from ws_edge.model.authorization import Consumer
 from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState, Path, Position, StoreKey
 from ws_edge.model.stores import Stores
-from ws_edge.session.tree import Place, Tree
+from ws_edge.session.place import Place
+from ws_edge.session.tree import Tree
 from ws_edge.watches.hub import Hub
 from ws_edge.watches.subscription import Subscriber, Subscription, WatchOptions
 
@@ -86,11 +87,6 @@ class ChannelWatch(Subscriber):
     def tree(self) -> "ChannelWatch":
         """What its frames belong to."""
         return self
-
-    @property
-    def weight(self) -> int:
-        """As how many rows it counts."""
-        return sum(tree.weight for tree in self.trees.values())
 
     @property
     def has_more(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from ws_edge.codec.frames import Codec, Frame
 from ws_edge.metrics import FrameTally
 from ws_edge.session.channel_watch import ChannelWatch
-from ws_edge.session.tree import Place
+from ws_edge.session.place import Place
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 

@@ -7,7 +7,7 @@ from dataclasses import InitVar, dataclass, field
 from statecast.push.v2.push_pb2 import Blind, Bookmark, Ping
 from ws_edge.session.channel_watch import ChannelWatch
 from ws_edge.session.outbox import Outbox
-from ws_edge.session.tree import Place
+from ws_edge.session.place import Place
 
 PING_S = 20
 """How long a socket is silent before it is pinged."""

@@ -27,8 +27,9 @@ from ws_edge.errors import (
     reason_of,
 )
 from ws_edge.order_updates import OrderUpdates
+from ws_edge.session.context import SessionContext
 from ws_edge.session.outbox import Send
-from ws_edge.session.session import Receive, Session, SessionContext
+from ws_edge.session.session import Receive, Session
 
 ORDERS = "/update/orders"
 STREAM = "/v1/stream"

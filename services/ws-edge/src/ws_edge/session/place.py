@@ -1,0 +1,153 @@
+"""A place of a watch: a range or key that is subscribed, and its next frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from time import time_ns
+from typing import TYPE_CHECKING
+
+import structlog
+from typing_extensions import override
+
+from statecast.push.v2.push_pb2 import Watching
+from ws_edge.codec import bodies
+from ws_edge.codec.bodies import View
+from ws_edge.codec.frames import ENVELOPE_BYTES, FILL_BYTES, Codec, PlaceFrame
+from ws_edge.errors import RequestError, RowTooLargeError, UnreadableRowError
+from ws_edge.metrics import FrameTally
+from ws_edge.model.documents import field_holding
+from ws_edge.model.states import AnyKey, KeyState, Path, StoreKey, rows_of
+from ws_edge.model.stores import Store
+from ws_edge.watches.subscription import Beginning, RowNews, Subscriber, Subscription
+
+if TYPE_CHECKING:
+    from ws_edge.session.tree import Tree
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class Place(Subscriber):
+    """A place: its subscription, how its rows are shown, and its next frame."""
+
+    tree: Tree
+    path: Path
+    store: Store
+    key: AnyKey
+    view: View
+    subscription: Subscription | None = None
+    """None until the hub has it."""
+    children: set[str] = field(default_factory=set)
+    """The names of its rows that have a place."""
+    _carried: tuple[bytes, ...] = ()
+    """The body of a row that did not fit into the frame before."""
+
+    @property
+    def full_path(self) -> Path:
+        """The path as clients have it: of a channel's watch it begins with the name."""
+        return (*self.tree.prefix, *self.path)
+
+    @property
+    def weight(self) -> int:
+        """Returns as how many rows it counts: its limit, and more when it is told faster than every second."""
+        limit, interval = rows_of(self.key), self.tree.interval
+        return limit if not interval or interval >= 1 else round(limit / interval)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something waits to be sent."""
+        return bool(self._carried) or (self.subscription is not None and self.subscription.has_news)
+
+    def bookmark(self) -> str:
+        """Returns a newer token when nothing has happened; empty when there is none."""
+        return "" if self.subscription is None or self._carried else self.subscription.bookmark()
+
+    def blind_s(self, now: float) -> float:
+        """Returns for how many seconds the place may be out of date; 0 when it is not."""
+        return 0.0 if self.subscription is None else self.subscription.blind_s(now)
+
+    def next_frame(self, codec: Codec, tally: FrameTally, max_bytes: int) -> PlaceFrame | None:
+        """Takes what waits, as much as fits into a frame; None when there is nothing to say."""
+        subscription, tree = self.subscription, self.tree
+        if subscription is None or subscription.is_ended:
+            return None
+        beginning = subscription.take_beginning()
+        watching = None if beginning is None else self._watching(subscription, beginning)
+        if beginning is not None and beginning.resumed:
+            for row in subscription.rows():
+                tree.follow(self, row)
+        rows = self._take_bodies(subscription, codec, tally, max_bytes)
+        if subscription.is_ended:  # by what a row has brought
+            return None
+        token = "" if self._carried else subscription.take_token()
+        if token:
+            tree.completed(self)
+        current = tree.take_current()
+        if not (watching or rows or token or current):
+            return None
+        return PlaceFrame(tree.id, self.full_path, watching, rows, token, current)
+
+    @override
+    def ready(self, subscription: Subscription, /) -> None:
+        self.subscription = subscription
+        self.tree.listener.ready(self)
+
+    def _take_bodies(self, subscription: Subscription, codec: Codec, tally: FrameTally, max_bytes: int) -> list[bytes]:
+        """Takes rows as far as they fit, and follows each."""
+        rows, size = list(self._carried), sum(map(len, self._carried))
+        self._carried = ()
+        if (failure := subscription.take_failure()) is not None:
+            rows.append(codec.error_body(StoreKey(subscription.watch.question.store.name, ""), failure))
+        while size < FILL_BYTES and (news := subscription.take_row()) is not None:
+            self.tree.follow(self, news.state)
+            body = self._body(news, codec, tally, max_bytes)
+            if body is None:
+                continue
+            if rows and size + len(body) > max_bytes - ENVELOPE_BYTES:
+                self._carried = (body,)
+                break
+            rows.append(body)
+            size += len(body) + 1
+        return rows
+
+    def _body(self, news: RowNews, codec: Codec, tally: FrameTally, max_bytes: int) -> bytes | None:
+        """Encodes a row; when no frame can hold it, the error that says so."""
+        state, tally.skipped = news.state, tally.skipped + news.skipped
+        try:
+            state.check_readable()
+            body = codec.body(bodies.RowNews(state, news.names, news.skipped), self.view)
+        except UnreadableRowError as error:
+            return self._error_body(state, codec, error)
+        except Exception:
+            log.exception("row_failed", key=str(state.key))
+            text = f"the row of {state.key} cannot be sent: tell the operators"
+            return self._error_body(state, codec, UnreadableRowError(text))
+        if body is not None and len(body) > max_bytes - ENVELOPE_BYTES:
+            text = (
+                f"the row of {state.key} has {len(body)} bytes, and a frame {max_bytes}: what it is now cannot be shown"
+            )
+            return self._error_body(state, codec, RowTooLargeError(text))
+        if body is not None and not news.snapshot and state.commit_ns is not None:
+            tally.aged((time_ns() - state.commit_ns) / 1e9)
+        return body
+
+    def _error_body(self, state: KeyState, codec: Codec, error: RequestError) -> bytes:
+        if self.subscription is not None:
+            self.subscription.failed(state.key.member)
+        return codec.error_body(state.key, error)
+
+    def _watching(self, subscription: Subscription, beginning: Beginning) -> Watching:
+        """Says how the place begins, and notes the fields that hold the key and the sort value of its rows."""
+        row = next((each for each in subscription.visible_rows() if not each.is_unreadable), None)
+        if row is not None:
+            fields = [field_holding(row, text) for text in (row.key.member, row.key.sort)]
+            shown = [name if not self.view.fields or name in self.view.fields else "" for name in fields]
+            self.view = self.view._replace(key_field=shown[0], sort_field=shown[1])
+        return Watching(
+            resumed=beginning.resumed,
+            message=subscription.watch.question.store.kind,
+            key_field=self.view.key_field,
+            sort_field=self.view.sort_field,
+            limit=rows_of(self.key),
+            interval_ms=round(subscription.options.interval * 1000),
+        )

@@ -1,0 +1,129 @@
+"""The watches of one socket: which there are, their limits, and their ends."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from random import randrange
+
+from ws_edge.auth.quotas import QuotaReservation
+from ws_edge.codec.requests import ChannelRequest, RefusedWatch, WatchRequest
+from ws_edge.errors import IdUsedError, RequestError, StoreChangedError, TooManySubscriptionsError
+from ws_edge.model.authorization import Consumer
+from ws_edge.model.query_specs import check_rights
+from ws_edge.model.states import AnyKey, Path
+from ws_edge.session.channel_watch import ChannelListener, ChannelWatch
+from ws_edge.session.context import SessionContext
+from ws_edge.session.outbox import SocketWriter
+from ws_edge.session.place import Place
+from ws_edge.session.replies import Replies
+from ws_edge.session.tree import Listener, Tree
+
+STORE_CHANGED_SPREAD_MS = 5000
+"""Watchers of a store that has changed come back at random times within it."""
+
+
+@dataclass(slots=True, eq=False)
+class Watches(Listener, ChannelListener):
+    """Begins and ends the watches of a socket, and hands the writer places that have something to send."""
+
+    context: SessionContext
+    consumer: Consumer
+    reservation: QuotaReservation
+    writer: SocketWriter
+    replies: Replies
+    _trees: dict[int, Tree | ChannelWatch] = field(default_factory=dict, init=False)
+    _highest: int = field(default=0, init=False)
+    """The highest id so far."""
+    _places_below: int = field(default=0, init=False)
+
+    def begin(self, request: WatchRequest | ChannelRequest | RefusedWatch) -> None:
+        """Begins a watch, or says why there is none."""
+        if request.id <= self._highest:
+            text = f"watch {request.id}: the id is not above {self._highest}, the highest of this socket: take the next"
+            self.replies.error(IdUsedError(text))
+            return
+        self._highest = request.id
+        try:
+            if isinstance(request, RefusedWatch):
+                raise request.error
+            if len(self._trees) >= (limit := self.context.settings.max_subscriptions):
+                raise TooManySubscriptionsError(f"a socket may have {limit} watches: end some, or open another socket")
+            tree = self._trees[request.id] = self._tree(request)
+            tree.begin()
+        except RequestError as error:
+            self._trees.pop(request.id, None)
+            self.replies.ended(request.id, (), error)
+
+    def end(self, watch_id: int) -> None:
+        """Ends a watch as the client asks; does nothing when it has ended already."""
+        tree = self._trees.get(watch_id)
+        if tree is not None:
+            self._end_tree(tree)
+        elif watch_id > self._highest:
+            self.replies.warn(f"unwatch {watch_id}", "unknown_watch", f"unwatch: there was no watch {watch_id}")
+
+    def end_stores(self, stores: Collection[str]) -> None:
+        """Ends all watches of these stores, which are others now, and tells the client when to ask for them again."""
+        for tree in tuple(self._trees.values()):
+            if isinstance(tree, ChannelWatch):
+                tree.restart(stores)
+            elif not tree.stores.isdisjoint(stores):
+                names = " and ".join(sorted(tree.stores.intersection(stores)))
+                error = StoreChangedError(f"the store {names} has changed: ask again")
+                self._end_tree(tree, error, randrange(STORE_CHANGED_SPREAD_MS))  # noqa: S311  it is no secret
+
+    def close(self) -> None:
+        """Ends all watches without a word."""
+        for tree in tuple(self._trees.values()):
+            del self._trees[tree.id]
+            tree.close()
+
+    def places(self) -> Iterator[Place | ChannelWatch]:
+        """Returns the places of all watches."""
+        return (place for tree in self._trees.values() for place in tree.walk())
+
+    def granted(self, key: AnyKey, /) -> AnyKey:
+        return self.context.granted(key)
+
+    def add(self, place: Place, /) -> None:
+        limit = self.context.settings.max_places
+        if place.full_path and self._places_below >= limit:
+            text = f"the steps and channels of a socket may bring {limit} places: give narrower limits"
+            raise TooManySubscriptionsError(text)
+        self.reservation.add(place.weight, place.store.name, place.view.fields)
+        self._places_below += bool(place.full_path)
+
+    def remove(self, place: Place, /) -> None:
+        self.reservation.remove(place.weight, place.store.name, place.view.fields)
+        self._places_below -= bool(place.full_path)
+        self.withdraw(place)
+
+    def ready(self, place: Place | ChannelWatch, /) -> None:
+        self.writer.ready(place)
+
+    def withdraw(self, place: Place | ChannelWatch, /) -> None:
+        self.writer.outbox.withdraw(place)
+
+    def place_ended(self, tree_id: int, path: Path, error: RequestError | None = None, /) -> None:
+        self.replies.ended(tree_id, path, error)
+
+    def tree_of(self, request: WatchRequest, channel: ChannelWatch | None, name: str, /) -> Tree:
+        check_rights(self.consumer, request.key, request.steps, self.context.stores)
+        interval = self.context.interval(request.interval_ms, request.store.name)
+        prefix = (name,) if channel is not None else ()
+        return Tree(request, self.consumer, self.context.hub, self, interval, channel, prefix)
+
+    def failed(self, tree: Tree | ChannelWatch, error: RequestError, /) -> None:
+        self._end_tree(tree, error)
+
+    def _tree(self, request: WatchRequest | ChannelRequest) -> Tree | ChannelWatch:
+        if isinstance(request, WatchRequest):
+            return self.tree_of(request, None, "")
+        context, limit = self.context, self.context.settings.max_channel_subscriptions
+        return ChannelWatch(request, self.consumer, context.hub, context.stores, self, context.wall_clock, limit)
+
+    def _end_tree(
+        self, tree: Tree | ChannelWatch, error: RequestError | None = None, retry_ms: int | None = None
+    ) -> None:
+        if self._trees.pop(tree.id, None) is not None:
+            tree.close()
+            self.replies.ended(tree.id, (), error, retry_ms)
