@@ -14,24 +14,28 @@ from testkit.push_scenario import ClientCredentials, Received, ScenarioClient
 
 CONNECT = """async (address) => {
     const { Statecast } = await import("/statecast.js");
-    window.live = new Statecast(address, { credentials: window.credentials });
+    window.opened = 0;
+    const onState = (state) => { window.opened += state === "open"; };
+    window.live = new Statecast(address, { credentials: window.credentials, onState });
     window.received = {};
 }"""
 WATCH = """([name, store, group]) => {
-    const received = { changes: [], refused: null, reason: "" };
-    const watch = window.live.watch({ store, group, intervalMs: 1 }, {
-        onRows: ({ rows, left }) => {
-            for (const [key, row] of rows) received.changes.push([key, row.value.status]);
-            for (const key of left.keys()) received.changes.push([key, ""]);
+    const received = { changes: [], resumed: null, refused: null, reason: "" };
+    let began = 0;
+    const watch = window.live.watch({ store, group, interval_ms: 1 }, {
+        onRows: (news) => {
+            if (began !== window.opened) received.resumed = !news.began;
+            began = window.opened;
+            for (const { key, row } of news.changes) received.changes.push([key, row?.status ?? ""]);
         },
-        onEnd: (error) => { if (error) Object.assign(received, { refused: error.code, reason: error.message }); },
+        onEnd: ({ code, message }) => Object.assign(received, { refused: code, reason: message }),
     });
     window.received[name] = { received, watch };
 }"""
 RECEIVED = """(name) => {
     const { received, watch } = window.received[name];
-    const rows = [...watch.rows].map(([key, row]) => [key, row.value.status]);
-    return { ...received, rows, resumed: watch.resumed, current: watch.current };
+    const rows = [...watch.rows].map(([key, { row }]) => [key, row.status]);
+    return { ...received, rows, current: watch.isCurrent };
 }"""
 
 
@@ -71,19 +75,19 @@ class BrowserScenarioClient(ScenarioClient):
     """statecast.js in a page of Chromium."""
 
     def __init__(self, page: Page) -> None:
-        self._page = page
+        self.page = page
 
     @override
     async def watch(self, name: str, store: str, group: str) -> None:
-        await self._page.evaluate(WATCH, [name, store, group])
+        await self.page.evaluate(WATCH, [name, store, group])
 
     @override
     async def unwatch(self, name: str) -> None:
-        await self._page.evaluate("(name) => window.received[name].watch.unwatch()", name)
+        await self.page.evaluate("(name) => window.received[name].watch.end()", name)
 
     @override
     async def received(self, name: str) -> Received:
-        received: dict[str, Any] = await self._page.evaluate(RECEIVED, name)
+        received: dict[str, Any] = await self.page.evaluate(RECEIVED, name)
         changes = [(key, word(status)) for key, status in received.pop("changes")]
         rows = {key: word(status) for key, status in received.pop("rows")}
         return Received(changes, rows, **received)
