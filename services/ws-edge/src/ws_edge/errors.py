@@ -62,11 +62,7 @@ class EdgeError(Exception):
 
 
 class RequestError(EdgeError):
-    """One request failed. `reference` names the request as its client does: an order id, or the id of its frame."""
-
-    def __init__(self, text: str, reference: str = "") -> None:
-        super().__init__(text)
-        self.reference = reference
+    """One request failed."""
 
 
 class MalformedFrameError(RequestError, code="malformed_frame", http_status=400):
@@ -82,15 +78,15 @@ class UnknownStoreError(RequestError, code="unknown_store", http_status=404):
 
 
 class NoStateError(RequestError, code="not_found", http_status=404):
-    """The key has no value. REST only: a socket gets `Unknown`."""
+    """There is no such order. REST only: a socket gets `Unknown`, and a page has no rows."""
 
 
 class ForbiddenError(RequestError, code="forbidden", http_status=403):
-    """The row belongs to somebody else, or the store is for staff."""
+    """The group belongs to somebody else, or the store is for staff."""
 
 
 class TooManySubscriptionsError(RequestError, code="too_many_watches", http_status=429):
-    """The socket, consumer, address or channel has as many subscriptions as it may."""
+    """The socket, consumer, address or channel watches as much as it may."""
 
 
 class TooManyRowsError(RequestError, code="too_many_rows", http_status=429):
@@ -130,11 +126,11 @@ class ChannelEndedError(RequestError, code="channel_ended", http_status=404):
 
 
 class UnreadableRowError(RequestError, code="unreadable_row", http_status=500):
-    """A row is not of its store's message, or no frame can hold it. Subscriptions go on, and bring the next one."""
+    """A row is not of its store's message, or cannot be written. Its watch goes on, and brings the next version."""
 
 
 class RowTooLargeError(RequestError, code="row_too_large", http_status=500):
-    """A row fits into no frame, or into no answer of the query service. Subscriptions go on, and bring the next."""
+    """A row fits into no frame, or no answer of the query service. Its watch goes on, and brings the next version."""
 
 
 class NotConfiguredError(RequestError, code="not_configured", http_status=501):

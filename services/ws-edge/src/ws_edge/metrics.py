@@ -55,7 +55,7 @@ class Metrics:
         self.sockets_refused = Counter("ws_edge_sockets_refused", meaning, ["reason"], registry=registry)
         meaning = "For how long sockets were not read, because their consumer or address had sent more than it may."
         self.throttled_seconds = Counter("ws_edge_throttled_seconds", meaning, registry=registry)
-        meaning = "Subscriptions of all sockets, and one per consumer and channel that is watched."
+        meaning = "Places that sockets watch, and one for each consumer with a socket, for its revocation."
         self.subscriptions = Gauge("ws_edge_subscriptions", meaning, registry=registry)
         self.unique_keys = Gauge("ws_edge_unique_keys", "Keys and ranges that are watched.", registry=registry)
         self.poll_seconds = Histogram("ws_edge_poll_seconds", "One batch of lookups.", ["store"], registry=registry)

@@ -81,15 +81,15 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """How long Kafka may take to acknowledge a record."""
 
     default_interval_ms: int = Field(1000, ge=1)
-    """Time between two frames of a key when the client asks for none."""
+    """Time between two frames of a place when neither the client nor the store names one."""
     min_interval_ms: int = Field(100, ge=10)
     """Shortest interval; shorter requests get this."""
     max_interval_ms: int = Field(60_000, ge=1)
     """Longest interval; longer requests get this."""
     live_wait_ms: int = Field(2000, ge=10, le=60_000)
-    """How long a long poll for keys with interval 0 is held."""
+    """How long a long poll for what is watched with interval 0 is held."""
     live_keys_per_s: int = Field(100_000, ge=1)
-    """Most keys with interval 0 that are asked for per second."""
+    """Most keys and ranges with interval 0 that are asked for per second."""
     tick_ms: int = Field(25, ge=5, le=1000)
     """Resolution of the schedule: frames may be early by this much."""
     unavailable_after_ms: int = Field(3000, ge=1)
@@ -115,7 +115,7 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     consumer_sockets: int = Field(1000, ge=1)
     """Open sockets of one consumer."""
     consumer_subscriptions: int = Field(20_000, ge=1)
-    """Rows that one consumer may watch over all of its sockets; a range counts its `limit`."""
+    """Rows that one consumer may watch over all of its sockets: limits, and more for intervals below a second."""
     consumer_frames_per_s: int = Field(1000, ge=1)
     """Frames per second that are read of one consumer; a ping or a part is one, a message two and its KiB."""
     address_sockets: int = Field(5000, ge=1)
@@ -154,7 +154,7 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     shard_refresh_ms: int = Field(1000, ge=100)
     """How often stores and shard map are asked for while all is well, and mounted messages are looked at."""
     stale_after_ms: int = Field(5000, ge=1)
-    """From this lag on, frames and answers say how stale they may be."""
+    """From this lag on, pings and answers say how stale rows may be."""
     revocation_lag_ms: int = Field(300_000, ge=1000)
     """The most by which the knowledge of revocations may lag; beyond it nobody new is let in."""
     batch_keys: int = Field(1000, ge=1)
