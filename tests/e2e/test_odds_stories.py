@@ -13,16 +13,18 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from statecast_client.push import PushClient
+from statecast_client.push.tokens import position_in
 from testkit.broker import BrokerProcess
 from testkit.relay import Relay
 from testkit.service_process import ServiceProcess
 from testkit.waiting import wait_until_async
 from testkit.ws_edge.channels import channel_of
-from testkit.ws_edge.odds import QueryReader
+from testkit.ws_edge.stream import StreamClient
 
 pytestmark = pytest.mark.timeout(300)
 SOCKETS, WATCHERS = 100, 6
 LARGE = ("winner", "goals", "corners")
+KEY_FIELDS = "match_id", "market_id"
 ROUNDS, ROW_BYTES = 40, 30_000
 MAX_ON_THE_WAY = 1_000_000
 """What gateway, kernels and the edge's send buffers hold for one socket, in bytes, at the very most."""
@@ -106,7 +108,7 @@ async def test_what_is_newer_than_a_page_of_a_cache_follows(stack: OddsStack, od
     assert answer.headers["Cache-Control"].startswith("public")
 
 
-async def test_everybody_comes_back_at_once_with_positions(stack: OddsStack, odds: OddsWriter) -> None:
+async def test_everybody_comes_back_at_once_with_tokens(stack: OddsStack, odds: OddsWriter) -> None:
     odds.put_match("storm")
     odds.put_market("storm", "winner")
     async with Relay(stack.address) as relay, AsyncExitStack() as opened:
@@ -145,56 +147,70 @@ async def test_an_edge_is_killed_and_its_clients_resume_at_the_other(stack: Odds
 async def test_a_query_of_a_channel_goes_on_at_the_other_edge_without_a_gap(stack: OddsStack, odds: OddsWriter) -> None:
     odds.put_match("told")
     odds.put_market("told", "winner")
-    query = {"name": "q", "first": matches_of(odds.sport), "steps": [MARKETS]}
     async with stack.calls() as client:
-        channel = await channel_of(client, {"query": query, "interval_ms": 0})
-    async with attached(stack, channel) as before:
-        await before.until(("entered", "told", "winner"))
+        channel = await channel_of(client, q={**matches_of(odds.sport), "steps": [MARKETS], "interval_ms": 0})
+    async with socket_of(stack) as before:
+        await before.say(watch=[{"id": 1, "channel": channel}])
+        await shows(before, "q/told", winner="match winner")
         edge = killed_with_sockets(stack)
         odds.put_market("told", "winner", "another name")
         odds.put_match("missed")
         odds.put_market("missed", "goals")
         with pytest.raises(ConnectionClosed):
-            await before.until(("never", "", ""))
-    async with attached(stack, channel, [{"name": "q", "after": before.after}]) as after:
-        await after.until(("changed", "told", "winner"), ("entered", "missed", "goals"))
-        resumed = list(after.events)
+            await shows(before, "q/told", winner="a name that it never had")
+    below = [{"path": path.split("/"), "token": token} for (_, path), token in before.tokens.items() if path]
+    async with socket_of(stack) as after:
+        await after.say(watch=[{"id": 1, "channel": channel, "below": below}])
+        await shows(after, "q/told", winner="another name")
+        await shows(after, "q/missed", goals="match winner")
+        resumed = sorted(events_of(after))
         async with stack.calls() as client:
-            await client.delete(f"{channel}/subscriptions/query", params={"name": "q"})
-        await after.until(("query_unwatched", "", ""))
+            await client.delete(f"/v1/channels/{channel}/watches/q")
+        while after.rows != {(1, ""): {}}:
+            await after.next()
     await stack.revive_edge(edge)
 
-    assert sorted(resumed) == [
-        ("changed", "", "missed"),
-        ("changed", "told", "winner"),
-        ("entered", "missed", "goals"),
-        ("recovered", "", odds.sport),
-        ("recovered", "told", "told"),
-        ("snapshot", "missed", "missed"),
+    assert [path for path, event in resumed if event == "resumed"] == ["q", "q/told"]
+    assert [event for event in resumed if event != ("q", "told")] == [  # which may come again after a resumption
+        ("q", "missed"),
+        ("q", "resumed"),
+        ("q/missed", "begun"),
+        ("q/missed", "goals"),
+        ("q/told", "resumed"),
+        ("q/told", "winner"),
     ]
+    assert resumed.count(("q", "told")) <= 1
 
 
 @asynccontextmanager
-async def attached(stack: OddsStack, channel: str, after: Sequence[Frame] = ()) -> AsyncIterator[QueryReader]:
-    """A socket of the channel that has begun after what a client has of its queries."""
-    async with await socket_of(stack, channel) as socket:
-        reader = QueryReader(socket)
-        await reader.until(("channel_attached", "", ""))
-        await reader.say(id="b", begin={"after_queries": list(after)})
-        yield reader
-
-
-async def socket_of(stack: OddsStack, channel: str) -> ClientConnection:
-    """A socket of the channel, opened as soon as the gateway leads to an edge that lives."""
+async def socket_of(stack: OddsStack) -> AsyncIterator[StreamClient]:
+    """A socket, opened as soon as the gateway leads to an edge that lives."""
     opened = list[ClientConnection]()
 
     async def opens() -> bool:
         with suppress(InvalidStatus):
-            opened.append(await stack.socket(f"{channel}/stream"))
+            opened.append(await stack.socket("/v1/stream"))
         return bool(opened)
 
     await wait_until_async(opens, "the gateway leads to an edge")
-    return opened[0]
+    async with opened[0] as socket:
+        yield StreamClient(socket)
+
+
+async def shows(client: StreamClient, path: str, **names: str) -> None:
+    """Reads on until a place of the watch has these markets, and no others, by their names."""
+    while {key: row["name"] for key, row in client.rows.get((1, path), {}).items()} != names:
+        await client.next()
+
+
+def events_of(client: StreamClient) -> Iterator[tuple[str, str]]:
+    """The beginnings of the places of a query in a channel, and the keys of the rows that have come, by their paths."""
+    for frame in client.frames:
+        names = frame.get("path", [])
+        if "watching" in frame and names:
+            yield "/".join(names), "resumed" if frame["watching"].get("resumed") else "begun"
+        for row in frame.get("rows", ()) if names else ():
+            yield "/".join(names), row.get("key") or row["row"][KEY_FIELDS[len(names) - 1]]
 
 
 async def test_who_stops_reading_delays_nobody_and_is_then_told_the_newest_of_each_market(
@@ -210,14 +226,16 @@ async def test_who_stops_reading_delays_nobody_and_is_then_told_the_newest_of_ea
             for number in range(1, ROUNDS + 1):
                 await change_until_shown(odds, boards, number)
             await asyncio.to_thread(read_until_shown, phone, ROUNDS)
-            changes = [frame["range_changed"] for frame in phone.frames if "range_changed" in frame]
 
-    shown = {market: [each for each in changes if each["key"]["member"] == market][1:] for market in LARGE}
+    rows = [row for frame in phone.frames for row in markets_in(frame)]
+    offsets = [position_in(frame["token"])[0] for frame in phone.frames if frame.get("path") and "token" in frame]
+    assert offsets == sorted(offsets)
+    shown = {market: [each for each in rows if each["row"]["market_id"] == market][1:] for market in LARGE}
     # Only what was on the way before it stalled is old; of the rest there was one version of each market.
     assert (sum(map(len, shown.values())) - len(LARGE)) * ROW_BYTES < MAX_ON_THE_WAY
     for late in shown.values():
-        offsets = [int(each["position"]["offset"]) for each in late]
-        assert offsets == sorted(set(offsets))
+        numbers = [int(each["row"]["name"].partition("-")[0]) for each in late]
+        assert numbers == sorted(set(numbers))
         # An edge has shown each version to those who read beside it: what this one is not told, it is told of.
         assert len(late) + sum(int(each.get("skipped", 0)) for each in late) == ROUNDS
         assert late[-1]["row"]["name"] == name_in(ROUNDS)
@@ -239,8 +257,7 @@ async def change_until_shown(odds: OddsWriter, boards: Sequence[Board], number: 
 
 def watch_until_shown(phone: OrderSocket, sport: str) -> None:
     """Asks for the query and reads on until it shows each large market."""
-    query = {"name": "q", "first": matches_of(sport), "steps": [MARKETS]}
-    phone.send({"id": "1", "watch_query": {"query": query, "interval_ms": 0}})
+    phone.send({"watch": [{"id": 1, **matches_of(sport), "steps": [MARKETS], "interval_ms": 0}]})
     read_until_shown(phone, 0)
 
 
@@ -248,6 +265,11 @@ def read_until_shown(phone: OrderSocket, number: int) -> None:
     """Reads on until each large market is shown as it is in the round."""
     waiting = set(LARGE)
     while waiting:
-        changed = phone.next().get("range_changed", {})
-        if changed.get("row", {}).get("name") == name_in(number):
-            waiting.discard(changed["key"]["member"])
+        waiting -= {
+            row["row"]["market_id"] for row in markets_in(phone.next()) if row["row"]["name"] == name_in(number)
+        }
+
+
+def markets_in(frame: Frame) -> list[Frame]:
+    """The rows of the place of markets in a frame."""
+    return list(frame.get("rows", ())) if frame.get("path") else []
