@@ -5,11 +5,12 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
-from httpx import AsyncClient
+from httpx import AsyncClient, Response
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
@@ -24,8 +25,9 @@ from ws_edge.model.states import StoreKey
 
 ORDER = StoreKey("orders-by-key", "12345")
 KEY = {"apikey": "alice-demo-key"}
+TOKEN_S = 600
 LISTED = ["https://app.example.org", "http://localhost:3000"]
-SUBSCRIBE = json.dumps({"id": "1", "subscribe": {"store": ORDER.store, "key": {"group": ORDER.group}}})
+WATCH = json.dumps({"watch": [{"id": 1, "store": ORDER.store, "group": ORDER.group}]})
 
 
 @dataclass(frozen=True)
@@ -64,14 +66,21 @@ async def edge(document: dict[str, Any], tmp_path: Path) -> AsyncIterator[EdgeBe
         yield behind
 
 
-async def changed(socket: ClientConnection) -> dict[str, Any]:
-    """The first value of the order that the socket is told after it has asked."""
-    await socket.send(SUBSCRIBE)
+async def watched(socket: ClientConnection) -> list[dict[str, Any]]:
+    """The rows of the order that the socket is told until it has everything."""
+    await socket.send(WATCH)
+    rows = list[dict[str, Any]]()
     async with asyncio.timeout(scaled(30)):
-        while "changed" not in (frame := json.loads(await socket.recv())):
-            continue
-    value: dict[str, Any] = frame["changed"]
-    return value
+        while True:
+            frame = json.loads(await socket.recv())
+            rows += (each["row"] for each in frame.get("rows", ()))
+            if "current" in frame:
+                return rows
+
+
+def offers_of(ticket: Response) -> tuple[str, str]:
+    """The subprotocols that a browser offers with a ticket."""
+    return "statecast.push.v2+json", f"statecast.ticket.{ticket.json()['ticket']}"
 
 
 @pytest.mark.parametrize("headers", [KEY, KEY | {"Connection": "keep-alive, X-Nothing"}])
@@ -79,11 +88,11 @@ async def test_calls_and_sockets_of_consumers_are_served(edge: EdgeBehindGateway
     signed_in = (await edge.http.get("/v1/consumer", headers=headers)).json()
     order = await edge.http.get(f"/update/orders/{ORDER.group}", headers=headers)
     async with edge.socket("/v1/stream", KEY) as socket:
-        value = await changed(socket)
+        [row] = await watched(socket)
 
     assert signed_in == {"id": "customer-0001", "name": "alice", "staff": False}
     assert order.status_code == 200
-    assert value["key"] == {"group": ORDER.group}
+    assert row["order_id"] == ORDER.group
 
 
 async def test_an_id_and_a_name_beyond_ascii_reach_the_edge_as_they_are(
@@ -94,28 +103,32 @@ async def test_an_id_and_a_name_beyond_ascii_reach_the_edge_as_they_are(
     async with running(document, tmp_path) as edge:
         signed_in = (await edge.http.get("/v1/consumer", headers=KEY)).json()
         async with edge.socket("/v1/stream", KEY) as socket:
-            await socket.send(SUBSCRIBE)
-            async with asyncio.timeout(scaled(30)):
-                while "error" not in (frame := json.loads(await socket.recv())):
-                    continue
+            rows = await watched(socket)
 
     assert signed_in == {"id": "kundé-ä", "name": "客户-7", "staff": False}
-    assert frame["error"]["code"] == "forbidden", "the order is of customer-0001"
+    assert rows == [], "the order is of customer-0001"
 
 
 async def test_a_browser_opens_a_socket_with_a_ticket(edge: EdgeBehindGateway) -> None:
-    ticket = (await edge.http.post("/v1/tickets", headers=KEY)).json()["ticket"]
-    offers = ("statecast.push.v1+json", f"statecast.ticket.{ticket}")
+    offers = offers_of(await edge.http.post("/v1/tickets", headers=KEY))
     async with edge.socket("/v1/tickets/stream", {}, offers) as socket:
-        value = await changed(socket)
+        [row] = await watched(socket)
 
     assert socket.subprotocol == offers[0]
-    assert value["key"] == {"group": ORDER.group}
+    assert row["order_id"] == ORDER.group
 
 
-async def test_caches_are_told_by_the_edge_what_they_may_keep(document: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("path", "etag"),
+    [
+        (f"/update/orders/{ORDER.group}", '"7-1"'),
+        (f"/v1/stores/{ORDER.store}/rows?group={ORDER.group}", f'W/"{sha256(b"7-1 .").hexdigest()[:32]}"'),
+    ],
+)
+async def test_caches_are_told_by_the_edge_what_they_may_keep(
+    document: dict[str, Any], tmp_path: Path, path: str, etag: str
+) -> None:
     stores = f"stores: [{{name: {ORDER.store}, message: statecast.orders.v1.Order, readers: everyone}}]"
-    path = f"/v1/stores/{ORDER.store}/{ORDER.group}"
     async with running(document, tmp_path, stores=stores) as edge:
         answer = await edge.http.get(path, headers=KEY)
         same = await edge.http.get(path, headers=KEY | {"If-None-Match": answer.headers["ETag"]})
@@ -123,10 +136,10 @@ async def test_caches_are_told_by_the_edge_what_they_may_keep(document: dict[str
     assert (answer.status_code, same.status_code) == (200, 304)
     for each in (answer, same):
         assert each.headers["Cache-Control"] == "public, max-age=5, stale-while-revalidate=30"
-        assert each.headers["ETag"] == '"7-1"'
+        assert each.headers["ETag"] == etag
 
 
-@pytest.mark.parametrize("path", ["/v1/consumer", "/v1/stores/orders-by-key/unknown"])
+@pytest.mark.parametrize("path", ["/v1/consumer", "/update/orders/unknown"])
 async def test_nobody_keeps_what_has_no_etag(edge: EdgeBehindGateway, path: str) -> None:
     answer = await edge.http.get(path, headers=KEY)
 
@@ -150,12 +163,12 @@ async def test_a_page_of_a_listed_site_gets_a_ticket_and_opens_a_socket_with_it(
     asks = {"Origin": origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "apikey"}
     preflight = await edge.http.options("/v1/tickets", headers=asks)
     answer = await edge.http.post("/v1/tickets", headers=KEY | {"Origin": origin})
-    offers = ("statecast.push.v1+json", f"statecast.ticket.{answer.json()['ticket']}")
+    offers = offers_of(answer)
     async with edge.socket("/v1/tickets/stream", {"Origin": origin}, offers) as socket:
-        value = await changed(socket)
+        [row] = await watched(socket)
 
     assert [each.headers["access-control-allow-origin"] for each in (preflight, answer)] == [origin] * 2
-    assert value["key"] == {"group": ORDER.group}
+    assert row["order_id"] == ORDER.group
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "http://app.example.org", "http://localhost:3001"])
@@ -163,7 +176,7 @@ async def test_a_page_of_another_site_neither_reads_a_ticket_nor_opens_a_socket(
     edge: EdgeBehindGateway, origin: str
 ) -> None:
     answer = await edge.http.post("/v1/tickets", headers=KEY | {"Origin": origin})
-    offers = ("statecast.push.v1+json", f"statecast.ticket.{answer.json()['ticket']}")
+    offers = offers_of(answer)
     with pytest.raises(InvalidStatus) as refusal:
         async with edge.socket("/v1/tickets/stream", {"Origin": origin}, offers):
             pass
@@ -176,10 +189,17 @@ async def test_a_client_that_names_the_claims_in_connection_does_not_outlive_its
     edge: EdgeBehindGateway,
 ) -> None:
     """Kong takes the header away, and then the edge refuses; Envoy keeps it."""
-    named = {"Authorization": f"Bearer {token('alice')}", "Connection": "keep-alive, X-Gateway-Claims"}
+    named = {
+        "Authorization": f"Bearer {token('alice', expires_in=TOKEN_S)}",
+        "Connection": "keep-alive, X-Gateway-Claims",
+    }
     answer = await edge.http.post("/v1/tickets", headers=named)
 
-    assert answer.status_code == 403 or answer.json()["expires_at"]
+    if answer.status_code != 403:
+        async with edge.socket("/v1/tickets/stream", {}, offers_of(answer)) as socket:
+            hello = json.loads(await socket.recv())["hello"]
+
+        assert 0 < hello["expires_in_s"] <= TOKEN_S
 
 
 async def test_a_token_that_never_ends_is_refused_by_gateway_or_edge(edge: EdgeBehindGateway) -> None:

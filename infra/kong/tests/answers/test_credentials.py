@@ -89,7 +89,7 @@ BAD: dict[str, Callable[[], tuple[str, dict[str, str]]]] = {
 @pytest.mark.parametrize("case", GOOD)
 def test_one_good_credential_is_enough(gateway: GatewayUnderTest, case: str) -> None:
     query, headers, credential = GOOD[case]()
-    answer = gateway.get("/v1/stores/x/y" + query, headers)
+    answer = gateway.get("/v1/stores/x/rows" + query, headers)
 
     assert answer.status_code == 200
     arrived = answer.json()["headers"]
@@ -103,7 +103,7 @@ def test_one_good_credential_is_enough(gateway: GatewayUnderTest, case: str) -> 
 
 @pytest.mark.filterwarnings("ignore:The HMAC key")  # another algorithm would want a longer secret
 @pytest.mark.parametrize("case", BAD)
-@pytest.mark.parametrize("path", ["/v1/stores/x/y", "/update/orders/1", "/v1/shards"])
+@pytest.mark.parametrize("path", ["/v1/stores/x/rows", "/update/orders/1", "/v1/shards"])
 def test_without_a_good_credential_the_answer_is_401(gateway: GatewayUnderTest, case: str, path: str) -> None:
     query, headers = BAD[case]()
     answer = gateway.get(path + query, headers)
@@ -113,7 +113,7 @@ def test_without_a_good_credential_the_answer_is_401(gateway: GatewayUnderTest, 
     assert answer.headers["content-type"] == "application/json; charset=utf-8"
 
 
-@pytest.mark.parametrize("path", ["/v1/stores/x/y", "/v1/shards"])
+@pytest.mark.parametrize("path", ["/v1/stores/x/rows", "/v1/shards"])
 @pytest.mark.parametrize("more", [("Authorization", "Basic junk"), ("authorization", f"Bearer {token('bob')}")])
 def test_two_credentials_of_one_header_are_refused(gateway: GatewayUnderTest, path: str, more: tuple[str, str]) -> None:
     twice = [("Authorization", f"Bearer {token('operator')}"), more]

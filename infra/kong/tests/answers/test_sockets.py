@@ -24,7 +24,7 @@ def test_a_socket_carries_text_both_ways(gateway: GatewayUnderTest, path: str, s
 
 
 def test_the_ticket_of_a_browser_reaches_the_edge_among_its_subprotocols(gateway: GatewayUnderTest) -> None:
-    offers = "statecast.push.v1+json, statecast.ticket.a-b_c.d"
+    offers = "statecast.push.v2+json, statecast.ticket.a-b_c.d"
     with gateway.socket("/v1/tickets/stream", {"Sec-WebSocket-Protocol": offers}) as socket:
         arrived = json.loads(socket.recv())
 
