@@ -22,30 +22,32 @@ from ws_edge.model.states import StoreKey
 FRAMEWORK = frozenset({(422, "wrong_parameter"), (400, "refused"), (404, "not_found"), (405, "refused")})
 """What is refused before a call is reached; the interface has 400, 404 and 422."""
 
-KEY_NAMES = ("store", "group", "sort", "member")
-RANGE_NAMES = ("store", "group", "sort_from", "sort_to", "limit", "reverse")
+PAGE = ("group", "group_from", "group_to", "sort_from", "sort_to", "limit", "reverse", "fields", "page_token")
 stores = sound_or_odd(st.sampled_from(("orders-by-key", "orders-by-customer", "orders-by-item")), odd_texts)
 groups = sound_or_odd(st.sampled_from((GROUP, ORDER)), odd_texts)
-intervals = st.none() | st.integers(0, 100) | odd_numbers
+numbers = st.none() | st.integers(0, 100) | odd_numbers
 sorts = sound_or_odd(st.sampled_from(("", "03")), odd_texts)
-key_subscriptions = st.fixed_dictionaries(
-    {"store": stores, "key": st.fixed_dictionaries({"group": groups}, optional={"sort": sorts, "member": sorts})},
-    optional={"interval_ms": intervals},
-)
-ranges = st.fixed_dictionaries(
-    {"store": stores, "group": groups},
-    optional={"sort_from": sorts, "sort_to": sorts, "limit": intervals, "reverse": st.booleans()},
-)
-range_subscriptions = st.fixed_dictionaries({"range": ranges}, optional={"interval_ms": intervals})
+fields = st.lists(sound_or_odd(st.just("order_id"), odd_texts), max_size=3)
+bounds = {"sort_from": sorts, "sort_to": sorts, "limit": numbers, "reverse": st.booleans(), "fields": fields}
 steps = st.fixed_dictionaries(
-    {"store": stores, "group_field": sound_or_odd(st.just("order_id"), odd_texts)},
-    optional={"sort_from": sorts, "limit": intervals, "reverse": st.booleans()},
+    {"store": stores, "group_field": sound_or_odd(st.just("order_id"), odd_texts)}, optional=bounds
+)
+of_sockets = {"id": numbers, "token": odd_texts, "channel": odd_texts}
+watches = st.fixed_dictionaries(
+    {"store": stores, "group": groups},
+    optional={
+        **bounds,
+        "steps": st.lists(steps, max_size=4),
+        "delta": st.booleans(),
+        "times": st.booleans(),
+        "interval_ms": numbers,
+    },
 )
 names = sound_or_odd(st.just("q"), odd_texts)
-queries = st.fixed_dictionaries({"name": names, "first": ranges, "steps": st.lists(steps, max_size=4)})
-query_subscriptions = st.fixed_dictionaries({"query": queries}, optional={"interval_ms": intervals})
-subscriptions = key_subscriptions | range_subscriptions | query_subscriptions
-ADDED = st.fixed_dictionaries({"subscriptions": st.lists(subscriptions, max_size=3)})
+NAMED = st.fixed_dictionaries(
+    {"watch": sound_or_odd(watches, st.fixed_dictionaries({"store": stores}, optional=of_sockets))},
+    optional={"name": names},
+)
 REVOKED = st.fixed_dictionaries({"consumer": sound_or_odd(st.just("mallory"), odd_texts)})
 
 
@@ -64,9 +66,10 @@ class Operation(NamedTuple):
 READS = (
     Operation("GET", "/update/orders/{order}"),
     Operation("GET", "/v1/consumer"),
-    Operation("GET", "/v1/stores/{store}/{key}"),
-    Operation("GET", "/v1/stores/{store}", ("group_from", "group_to", "from", "to", "limit", "page_token", "reverse")),
-    Operation("GET", "/v1/stores/{store}/groups/{group}", ("from", "to", "limit", "page_token", "reverse")),
+    Operation("GET", "/v1/stores"),
+    Operation("GET", "/v1/stores/{store}/rows", PAGE),
+    Operation("GET", "/v1/stores/{store}/rows", ("group", "sort_from", "sort_to", "limit", "reverse")),
+    Operation("GET", "/v1/stores/{store}/rows", ("group_from", "group_to", "limit", "page_token")),
     Operation("GET", "/v1/edge"),
     Operation("GET", "/v1/shards"),
     Operation("GET", "/v1/nowhere"),
@@ -76,10 +79,8 @@ CHANGES = (
     Operation("POST", "/v1/channels"),
     Operation("GET", "/v1/channels/{channel}"),
     Operation("DELETE", "/v1/channels/{channel}"),
-    Operation("POST", "/v1/channels/{channel}/subscriptions", body=ADDED),
-    Operation("DELETE", "/v1/channels/{channel}/subscriptions", KEY_NAMES),
-    Operation("DELETE", "/v1/channels/{channel}/subscriptions/range", RANGE_NAMES),
-    Operation("DELETE", "/v1/channels/{channel}/subscriptions/query", ("name",)),
+    Operation("PUT", "/v1/channels/{channel}/watches/{name}", body=NAMED),
+    Operation("DELETE", "/v1/channels/{channel}/watches/{name}"),
     Operation("POST", "/v1/revocations", body=REVOKED),
     Operation("DELETE", "/v1/revocations/{consumer}"),
 )
@@ -89,21 +90,17 @@ LIVE = "LIVE"
 PARAMETERS: dict[str, st.SearchStrategy[Any]] = {
     "order": st.just(ORDER),
     "store": st.sampled_from(("orders-by-key", "orders-by-customer", "orders-by-item")),
-    "key": st.sampled_from((ORDER, "gone")),
-    "group": st.sampled_from((GROUP, ORDER)),
+    "group": st.sampled_from((GROUP, ORDER, "gone")),
     "group_from": st.sampled_from(("", GROUP)),
     "group_to": st.sampled_from(("", ORDER)),
     "channel": st.just(LIVE),
     "consumer": st.just("mallory"),
-    "from": st.sampled_from(("", "03")),
-    "to": st.sampled_from(("", "05")),
     "limit": st.integers(0, 5),
     "page_token": odd_texts,
     "reverse": st.booleans(),
-    "sort": st.just("03"),
-    "member": st.just(ORDER),
-    "sort_from": st.just("03"),
-    "sort_to": st.just("05"),
+    "sort_from": st.sampled_from(("", "03")),
+    "sort_to": st.sampled_from(("", "05")),
+    "fields": st.just("order_id"),
     "name": st.just("q"),
 }
 

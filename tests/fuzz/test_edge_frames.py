@@ -19,14 +19,13 @@ from rigs.query_service import EPOCH, GROUP, ORDER
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
-from statecast.push.v1.range_pb2 import Range
-from statecast.push.v1.subscription_pb2 import Subscribe
 from statecast.push.v2.order_updates_pb2 import OrderUpdatesReply
-from statecast.state.v1.state_pb2 import Position, StateKey
+from statecast.push.v2.push_pb2 import ClientFrame, PlaceToken, ServerFrame, Step, Watch
 from testkit.ws_edge.channels import channel_of, order, orders_of
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL
+from ws_edge.codec.frames import BINARY_SUBPROTOCOL
+from ws_edge.model.states import Position
+from ws_edge.watches.token import token_of
 
 Frame = str | bytes
 
@@ -38,16 +37,31 @@ class BytesAsText(bytes):
 TOO_LARGE = "x" * 20_000
 """More than the largest frame of a client."""
 
+CHANNEL = "CHANNEL"
+"""Stands for a channel that is there."""
+
 stores = st.sampled_from(("orders-by-key", "orders-by-customer", "orders-by-item"))
-positions = st.builds(Position, epoch=st.sampled_from((EPOCH, 0, 2**63 - 1)), offset=st.integers(-2, 50))
-keys = st.sampled_from((StateKey(group=ORDER), StateKey(group=GROUP, sort="03", member=ORDER), StateKey(group="gone")))
+ids = st.integers(1, 99)
+tokens = st.builds(token_of, st.sampled_from((0, 2**63)), st.builds(Position, st.just(EPOCH), st.integers(-1, 50)))
+steps = st.builds(Step, store=stores, group_field=st.sampled_from(("order_id", "customer_id")), limit=st.integers(0, 9))
+places = st.builds(PlaceToken, path=st.sampled_from(((ORDER,), ("mine", ORDER))), token=tokens)
+one = {"id": ids, "token": tokens, "delta": st.booleans(), "times": st.booleans(), "interval_ms": st.just(0)}
+many = {"limit": st.integers(0, 30), "reverse": st.booleans(), "steps": st.lists(steps, max_size=3)}
+fields = st.lists(st.sampled_from(("order_id", "status")), max_size=2)
+watches = (
+    st.builds(Watch, store=st.just("orders-by-key"), group=st.just(ORDER), fields=fields, **one)
+    | st.builds(Watch, store=st.just("orders-by-customer"), group=st.just(GROUP), fields=fields, **one, **many)
+    | st.builds(Watch, id=ids, channel=st.just(CHANNEL), below=st.lists(places, max_size=2))
+)
 LIKELY = {
+    "Watch": watches,
+    "Step": steps,
+    "PlaceToken": places,
     "store": stores,
     "group": st.sampled_from((GROUP, ORDER)),
-    "StateKey": keys,
-    "Range": st.builds(Range, store=st.just("orders-by-customer"), group=st.just(GROUP), limit=st.integers(0, 30)),
-    "Position": positions,
-    "id": st.sampled_from("abc"),
+    "id": ids,
+    "unwatch": ids,
+    "token": tokens,
     "interval_ms": st.sampled_from((0, 20, 10**6)),
 }
 client_frames = messages(ClientFrame.DESCRIPTOR, LIKELY)
@@ -68,8 +82,9 @@ order_frames: st.SearchStrategy[Frame] = damaged_text(
             optional={
                 "order_id": sound_or_odd(st.just(ORDER), odd_texts),
                 "data": st.fixed_dictionaries({"order_id": sound_or_odd(st.just(ORDER), odd_texts)}),
-                "position": st.fixed_dictionaries({"epoch": st.just(str(EPOCH)), "offset": st.integers(-2, 50)}),
+                "token": sound_or_odd(tokens, odd_texts),
                 "interval_ms": st.integers(0, 100),
+                "repeat": st.booleans(),
                 "ticket": odd_texts,
             },
         )
@@ -78,7 +93,8 @@ order_frames: st.SearchStrategy[Frame] = damaged_text(
 )
 
 
-GOOD = ClientFrame(id="good", subscribe=Subscribe(store="orders-by-key", key=StateKey(group="good")))
+GOOD = ClientFrame(watch=[Watch(id=2**32 - 1, store="orders-by-key", group="good")])
+SOCKET_WARNINGS = frozenset({"unknown_field", "unknown_watch"})
 
 
 def frames_of(frames: st.SearchStrategy[Frame]) -> st.SearchStrategy[list[Frame]]:
@@ -97,16 +113,20 @@ def order_reply(frame: Frame) -> str:
 
 
 def event_of(frame: Frame) -> ServerFrame:
+    """Checks a frame of the stream; returns it."""
     event = ServerFrame.FromString(frame) if isinstance(frame, bytes) else json_format.Parse(frame, ServerFrame())
-    assert event.WhichOneof("event") is not None
-    assert not event.HasField("error") or event.error.code in REQUEST_CODES
+    problems = (event.ended, event.error, *(row.error for row in event.rows))
+    assert event.ListFields()
+    assert {problem.code for problem in problems} <= REQUEST_CODES | {""}
+    assert event.warning.code in SOCKET_WARNINGS | {""}
     return event
 
 
 def is_good_answer(frame: Frame) -> bool:
-    """Whether a frame answers GOOD; checks it, whatever it is."""
-    event = event_of(frame)
-    return event.id == GOOD.id and event.HasField("subscribed")
+    """Whether a frame answers GOOD; its id may have been used before, by chance. Checks it, whatever it is."""
+    event, good = event_of(frame), GOOD.watch[0].id
+    is_used = event.error.code == "id_used" and event.error.message.startswith(f"watch {good}:")
+    return is_used or (event.id == good and event.HasField("watching"))
 
 
 async def answered(socket: ClientConnection, is_answer: Callable[[Frame], bool]) -> bool:
@@ -166,16 +186,17 @@ def test_binary_frames_of_the_stream(edge: RunningEdge, loop: Loop, log: Log, fr
 
 @fuzz(0.5)
 @given(frames_of(json_frames))
-def test_frames_of_a_channel(keeping_edge: RunningEdge, loop: Loop, log: Log, frames: list[Frame]) -> None:
-    """On the socket of a channel, which takes `begin`, at a fresh channel for each input."""
+def test_frames_about_a_channel(keeping_edge: RunningEdge, loop: Loop, log: Log, frames: list[Frame]) -> None:
+    """At a fresh channel for each input."""
 
     async def run() -> None:
         async with AsyncClient(
             base_url=f"http://{keeping_edge.address}", headers=keeping_edge.headers(), verify=False
         ) as client:
-            path = await channel_of(client, order(ORDER), orders_of(GROUP))
+            channel = await channel_of(client, one=order(ORDER), mine=orders_of(GROUP))
+        sent = [frame.replace(CHANNEL, channel) if isinstance(frame, str) else frame for frame in frames]
         good = json_format.MessageToJson(GOOD)
-        await exchange(lambda: keeping_edge.socket(f"{path}/stream"), frames, good, is_good_answer)
+        await exchange(lambda: keeping_edge.socket("/v1/stream"), sent, good, is_good_answer)
 
     loop.run(run())
 

@@ -17,7 +17,7 @@ from rigs.loop import Loop
 from rigs.query_service import ORDER
 
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL
+from ws_edge.codec.frames import BINARY_SUBPROTOCOL
 
 OPENED = 101
 PLAIN = frozenset({400, 404, 405, 426, 431})
@@ -48,10 +48,9 @@ MORE_HEADERS = (
 TARGETS = (
     "/update/orders",
     f"/update/orders/{ORDER}",
-    f"/update/orders/{ORDER}?position_epoch=7&position_offset=1&interval_ms=20",
+    f"/update/orders/{ORDER}?token=AAAAAAAAAAcC&interval_ms=20&repeat=true",
     "/v1/stream",
     "/v1/tickets/stream?ticket=x",
-    "/v1/channels/0123456789abcdefghijkl/stream",
     "/nowhere",
 )
 
@@ -77,7 +76,7 @@ claims = mutated(st.just({"exp": 4_000_000_000, "iat": 1_000, "sub": "alice"})).
 )
 parameters = st.lists(
     st.tuples(
-        st.sampled_from(("position_epoch", "position_offset", "interval_ms", "ticket", "x")),
+        st.sampled_from(("token", "interval_ms", "repeat", "ticket", "x")),
         odd_numbers.map(str) | visible,
     ),
     max_size=3,
