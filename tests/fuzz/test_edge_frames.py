@@ -115,9 +115,9 @@ def order_reply(frame: Frame) -> str:
 def event_of(frame: Frame) -> ServerFrame:
     """Checks a frame of the stream; returns it."""
     event = ServerFrame.FromString(frame) if isinstance(frame, bytes) else json_format.Parse(frame, ServerFrame())
-    problems = (event.ended, event.error, *(row.error for row in event.rows))
+    codes = {event.ended.code, event.error.code, *(row.error.code for row in event.rows)}
     assert event.ListFields()
-    assert {problem.code for problem in problems} <= REQUEST_CODES | {""}
+    assert codes <= REQUEST_CODES | {""}
     assert event.warning.code in SOCKET_WARNINGS | {""}
     return event
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
 
-from google.protobuf import json_format
 from typing_extensions import override
 
 from statecast.orders.v1.order_pb2 import OrderStatus
@@ -15,7 +14,7 @@ from statecast.push.v2.order_updates_pb2 import OrderUpdatesRequest
 from statecast.push.v2.push_pb2 import ServerFrame
 from ws_edge.codec.bodies import RowNews, View, json_bytes, rfc3339
 from ws_edge.codec.frames import Codec, Frame, PlaceFrame, Sink
-from ws_edge.codec.requests import ClientRequest, WatchRequest, one_line
+from ws_edge.codec.requests import ClientRequest, WatchRequest, filled, one_line
 from ws_edge.errors import EdgeError, MalformedFrameError
 from ws_edge.model.states import KeyState, StoreKey
 from ws_edge.model.stores import Stores, check_key_part, find
@@ -181,8 +180,8 @@ def _request(document: Any) -> OrderUpdatesRequest:
     if not isinstance(document, dict):
         raise MalformedFrameError("the frame is not a JSON object")
     try:
-        request = json_format.ParseDict(document, OrderUpdatesRequest(), ignore_unknown_fields=True)
-    except (json_format.ParseError, ValueError, RecursionError) as error:
+        request = filled(OrderUpdatesRequest(), document, ignore_unknown_fields=True)
+    except (ValueError, TypeError, RecursionError) as error:
         raise MalformedFrameError(f"the request is no OrderUpdatesRequest: {one_line(error)}") from error
     if request.type not in TYPES:
         raise MalformedFrameError(f"type is {request.type[:80]!r}: it must be one of {', '.join(TYPES)}")

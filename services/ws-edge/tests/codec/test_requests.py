@@ -107,10 +107,18 @@ def test_unknown_fields_are_ignored_and_named() -> None:
         ({"store": "market-by-key", "group": "k", "sort_from": "a"}, "malformed_watch"),
         ({"store": "odds", "group": "k"}, "unknown_store"),
         ({"steps": 5}, "malformed_watch"),
+        ({**MARKETS, "a\udfff": 1}, "malformed_watch"),
     ],
 )
 def test_a_wrong_watch_is_refused_by_its_id(watch: dict[str, Any], code: str) -> None:
     assert refusal(**watch).error.code == code
+
+
+def test_a_field_with_half_of_a_character_is_ignored_and_named() -> None:
+    request = read(**{"a\udfff": 1, "watch": [{"id": 1, **MARKETS}]})
+
+    assert [each.name for each in request.unknown] == ["a\\udfff"]
+    assert [each.id for each in request.watches] == [1]
 
 
 def test_a_wrong_watch_does_not_hold_up_the_others() -> None:

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from google.protobuf.struct_pb2 import Value
 
 from statecast.push.v2.push_pb2 import ClientFrame, Watch
@@ -17,6 +17,7 @@ from ws_edge.model.query_specs import MAX_STEPS, Step, StepSpec, step_of
 from ws_edge.model.states import AnyKey, Path, RangeKey, StoreKey
 from ws_edge.model.stores import Store, Stores, check_key_part, find
 
+M = TypeVar("M", bound=Message)
 MAX_ID = 2**32 - 1
 PARTS = ("unwatch", "watch", "renew", "ping")
 CHANNEL_FIELDS = frozenset({"id", "channel", "token", "below"})
@@ -136,6 +137,18 @@ def watch_request(message: Watch, stores: Stores) -> WatchRequest:
         raise MalformedWatchError(str(error)) from error
 
 
+def filled(message: M, document: Mapping[str, Any], *, ignore_unknown_fields: bool = False) -> M:
+    """Fills a message by its JSON. Raises ValueError, TypeError or RecursionError for what it cannot hold."""
+    try:
+        json_format.ParseDict(document, message, ignore_unknown_fields=ignore_unknown_fields)
+    except json_format.ParseError as error:
+        raise ValueError(str(error)) from error
+    except SystemError as error:  # by protobuf, when the name of a field is no Unicode
+        raise ValueError("the name of a field has half of a character") from error
+    message.SerializeToString()
+    return message
+
+
 def one_line(error: Exception) -> str:
     """Returns the text of a parser's error, on one line and not longer than a frame should carry."""
     text = " ".join(str(error).split())[:300]
@@ -151,9 +164,8 @@ def _read_watch(value: Any, stores: Stores, request: ClientRequest) -> None:
         UnknownField(name, f"watch {watch_id}: {text}") for name, text in _unknown(value, Watch.DESCRIPTOR)
     )
     try:
-        message = json_format.ParseDict({**value, "id": watch_id}, Watch(), ignore_unknown_fields=True)
-        message.SerializeToString()
-    except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
+        message = filled(Watch(), {**value, "id": watch_id}, ignore_unknown_fields=True)
+    except (ValueError, TypeError, RecursionError) as error:
         refusal = MalformedWatchError(f"it is no watch: {one_line(error)}")
         request.watches.append(RefusedWatch(watch_id, refusal))
         return
@@ -247,7 +259,8 @@ def _id_of(value: Any) -> int | None:
 def _unknown(document: Mapping[str, Any], message: Descriptor, above: str = "") -> Iterator[UnknownField]:
     """Finds fields that the message does not have, and within those that it has; watches are read by themselves."""
     for name, value in document.items():
-        known = message.fields_by_name.get(name) or message.fields_by_camelcase_name.get(name)
+        names = (message.fields_by_name, message.fields_by_camelcase_name) if name.isascii() else ()
+        known = next((each[name] for each in names if name in each), None)
         if known is None:
             shown = name[:80].encode(errors="backslashreplace").decode()
             hint = suggest(shown, list(message.fields_by_name))

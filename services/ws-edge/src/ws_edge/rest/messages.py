@@ -9,6 +9,7 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from statecast.push.v2.push_pb2 import ErrorBody, Problem
+from ws_edge.codec.requests import filled, one_line
 from ws_edge.errors import EdgeError, MalformedFrameError
 
 JSON = "application/json"
@@ -49,9 +50,6 @@ async def body_of(request: Request, message: M) -> M:
         document = json.loads(await request.body())
         if not isinstance(document, dict):
             raise MalformedFrameError(f"the body is no object of JSON: send a {name}, as /openapi.json has it")
-        json_format.ParseDict(document, message)
-        message.SerializeToString()
-    except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
-        text = " ".join(str(error).split())[:300].encode(errors="backslashreplace").decode()
-        raise MalformedFrameError(f"the body is no {name}: {text}") from error
-    return message
+        return filled(message, document)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise MalformedFrameError(f"the body is no {name}: {one_line(error)}") from error
