@@ -16,7 +16,7 @@ NAMES = ("query-1", "query-2")
 SECRET = "bench-gateway-secret"
 EDGE_STORES = {
     "push-channels": "statecast.push.v2.ChannelRecord",
-    "revoked-consumers": "statecast.push.v1.Revocation",
+    "revoked-consumers": "statecast.push.v2.Revocation",
 }
 EDGE = {
     "min_interval_ms": 100,

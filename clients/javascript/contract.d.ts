@@ -426,6 +426,11 @@ export interface ErrorBody {
   error?: Problem;
 }
 
+/** `statecast.push.v2.Revocation` */
+export interface Revocation {
+  revoked_at?: string;
+}
+
 /** `statecast.sales.v1.CitySales` */
 export interface SalesV1CitySales {
   city: string;

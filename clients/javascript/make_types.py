@@ -13,7 +13,7 @@ HEAD = "// Made of the contract by make_types.py: change that, and not this file
 FILE = Path(__file__).parent / "contract.d.ts"
 FRAMES = "statecast.push.v2"
 """The package of which every field may be absent; rows have all fields without presence."""
-NOT_FOR_CLIENTS = tuple(f"statecast.{name}." for name in ("change", "jobs", "push.v1", "query", "shard", "state"))
+NOT_FOR_CLIENTS = tuple(f"statecast.{name}." for name in ("change", "jobs", "query", "shard", "state"))
 
 TEXTS = {FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64}
 NUMBERS = {

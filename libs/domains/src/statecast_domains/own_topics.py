@@ -29,7 +29,7 @@ def _of_edges(name: str, config: dict[str, str]) -> Topic:
 def edge_stores(prefix: str) -> list[StoreDefinition]:
     """Returns the stores of the edges' records, which no client reads."""
     channels = {"message": "statecast.push.v2.ChannelRecord", "keeps": "members", "retain": "48h"}
-    revocations = {"message": "statecast.push.v1.Revocation"}
+    revocations = {"message": "statecast.push.v2.Revocation"}
     return [
         StoreDefinition.model_validate({"name": name, "topic": prefix + name, "format": "plain", **fields})
         for name, fields in ((CHANNELS, channels), (REVOCATIONS, revocations))

@@ -3,8 +3,8 @@
 Clients cannot name these stores: LiveStores leaves them out.
 """
 
-from statecast.push.v1.revocation_pb2 import Revocation
 from statecast.push.v2.channel_pb2 import ChannelRecord
+from statecast.push.v2.revocation_pb2 import Revocation
 from ws_edge.model.authorization import Consumer, OwnerRule
 from ws_edge.model.stores import Store
 

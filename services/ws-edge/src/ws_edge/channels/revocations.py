@@ -9,7 +9,7 @@ from typing import Protocol
 import structlog
 from typing_extensions import override
 
-from statecast.push.v1.revocation_pb2 import Revocation
+from statecast.push.v2.revocation_pb2 import Revocation
 from ws_edge.auth.gateway import CLOCK_LEEWAY_S, Caller
 from ws_edge.channels import EDGE_CONSUMER, REVOCATIONS
 from ws_edge.channels.kafka_writer import Writer, configured

@@ -13,8 +13,8 @@ from google.protobuf.struct_pb2 import Value
 from statecast.push.v2.push_pb2 import ClientFrame, Watch
 from statecast_service.settings import suggest
 from ws_edge.errors import MalformedFrameError, MalformedWatchError, RequestError
-from ws_edge.model.query_specs import MAX_STEPS, Step, StepSpec, step_of
 from ws_edge.model.states import AnyKey, Path, RangeKey, StoreKey
+from ws_edge.model.steps import MAX_STEPS, Step, step_of
 from ws_edge.model.stores import Store, Stores, check_key_part, find
 
 M = TypeVar("M", bound=Message)
@@ -196,8 +196,8 @@ def _watch_request(message: Watch, stores: Stores) -> WatchRequest:
         raise MalformedFrameError(f"it has {len(message.steps)} steps: at most {MAX_STEPS} are followed")
     steps, before = list[Step](), store
     for each in message.steps:
-        spec = StepSpec(each.store, each.group_field, each.sort_from, each.sort_to, each.limit, each.reverse)
-        step = step_of(before, spec, stores)._replace(fields=fields_of(find(stores, each.store), each.fields))
+        step = step_of(before, each, stores)
+        step = step._replace(fields=fields_of(step.store, each.fields))
         steps.append(step)
         before = step.store
     return WatchRequest(

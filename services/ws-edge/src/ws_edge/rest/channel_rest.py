@@ -13,7 +13,7 @@ from ws_edge.channels.channels import Channels
 from ws_edge.codec.requests import watch_request
 from ws_edge.errors import MalformedFrameError
 from ws_edge.model.authorization import Consumer
-from ws_edge.model.query_specs import check_rights
+from ws_edge.model.steps import check_rights
 from ws_edge.model.stores import Stores
 from ws_edge.rest.messages import answer, body_of
 from ws_edge.rest.openapi import answers, content_of

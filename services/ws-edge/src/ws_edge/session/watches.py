@@ -8,8 +8,8 @@ from ws_edge.auth.quotas import QuotaReservation
 from ws_edge.codec.requests import ChannelRequest, RefusedWatch, WatchRequest
 from ws_edge.errors import IdUsedError, RequestError, StoreChangedError, TooManySubscriptionsError
 from ws_edge.model.authorization import Consumer
-from ws_edge.model.query_specs import check_rights
 from ws_edge.model.states import AnyKey, Path
+from ws_edge.model.steps import check_rights
 from ws_edge.session.channel_watch import ChannelListener, ChannelWatch
 from ws_edge.session.context import SessionContext
 from ws_edge.session.outbox import SocketWriter
