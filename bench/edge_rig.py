@@ -11,13 +11,10 @@ from testkit.keyed_topic_writers import OrderWriter, order_key
 from testkit.ports import free_port
 from testkit.query_cluster import STORE, QueryCluster, query_cluster
 from testkit.service_process import ServiceProcess
+from ws_edge.channels import EDGE_STORES
 
 NAMES = ("query-1", "query-2")
 SECRET = "bench-gateway-secret"
-EDGE_STORES = {
-    "push-channels": "statecast.push.v2.ChannelRecord",
-    "revoked-consumers": "statecast.push.v2.Revocation",
-}
 EDGE = {
     "min_interval_ms": 100,
     # What is measured is the edge, not its limits; and clients that hang must stay.
@@ -25,7 +22,6 @@ EDGE = {
     "sockets_per_s": 1_000_000,
     "slow_start_s": 0,
     "stall_timeout_s": 3600,
-    "max_outbox_bytes": 8 << 20,
 }
 
 
@@ -95,7 +91,7 @@ def edge_rig(sockets: int, seconds: float) -> Iterator[EdgeRig]:
             running_broker(directory / "broker") as broker,
             query_cluster(broker.bootstrap, directory / "query", session_timeout_ms=6000) as cluster,
         ):
-            for name, message in EDGE_STORES.items():
-                cluster.add_store(name, message, format="plain")
+            for name, store in EDGE_STORES.items():
+                cluster.add_store(name, store.kind, format="plain")
             cluster.start(*NAMES)
             yield EdgeRig(cluster, directory, sockets, seconds)

@@ -33,7 +33,7 @@ from httpx import AsyncClient, Limits
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 
-from bench.edge_rig import EDGE_STORES, NAMES, SECRET, EdgeProcess
+from bench.edge_rig import NAMES, SECRET, EdgeProcess
 from statecast.orders.v1.order_pb2 import Order
 from statecast.partitioning import partition_of
 from statecast.query.v1.query_pb2 import KeyQuery
@@ -48,6 +48,7 @@ from testkit.query_cluster import MESSAGE, PARTITIONS, query_cluster
 from testkit.service_process import ServiceProcess
 from testkit.ws_edge.channels import channel_of, order, orders_of, put
 from testkit.ws_edge.edge import gateway_headers
+from ws_edge.channels import EDGE_STORES
 
 if TYPE_CHECKING:
     from statecast.query.v1.query_service_pb2_grpc import QueryServiceAsyncStub
@@ -259,8 +260,8 @@ def main() -> int:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="statecast-soak-")))
         kafka = stack.enter_context(running_broker(directory / "broker")).bootstrap
         cluster = stack.enter_context(query_cluster(kafka, directory / "query", session_timeout_ms=6000, **QUERY))
-        for name, message in EDGE_STORES.items():
-            cluster.add_store(name, message, format="plain")
+        for name, store in EDGE_STORES.items():
+            cluster.add_store(name, store.kind, format="plain")
         owner = {"field": "customer_id"}
         cluster.add_store(MINE, MESSAGE, format="plain", readers=owner)
         cluster.add_store(MEMBERS, MESSAGE, format="plain", readers={**owner, "group": True}, keeps="members")

@@ -137,7 +137,7 @@ def watch_request(message: Watch, stores: Stores) -> WatchRequest:
         raise MalformedWatchError(str(error)) from error
 
 
-def filled(message: M, document: Mapping[str, Any], *, ignore_unknown_fields: bool = False) -> M:
+def filled(message: M, document: dict[str, Any], *, ignore_unknown_fields: bool = False) -> M:
     """Fills a message by its JSON. Raises ValueError, TypeError or RecursionError for what it cannot hold."""
     try:
         json_format.ParseDict(document, message, ignore_unknown_fields=ignore_unknown_fields)
