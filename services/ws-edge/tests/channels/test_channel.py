@@ -2,9 +2,9 @@
 
 import pytest
 
-from statecast.push.v2.channel_pb2 import ChannelRecord, ChannelRevision
+from statecast.push.v2.channel_pb2 import ChannelRecord
 from statecast.push.v2.push_pb2 import NamedWatch, Step, Watch
-from ws_edge.channels.channel import channel_of, check_id, check_name, head_key, new_id, revision_key, watch_key
+from ws_edge.channels.channel import channel_of, check_id, check_name, head_key, new_id, watch_key
 from ws_edge.channels.kafka_writer import record_key
 from ws_edge.errors import MalformedFrameError, UnknownChannelError
 from ws_edge.model.states import KeyState, Position
@@ -28,17 +28,16 @@ def named(name: str, watch: Watch) -> KeyState:
 
 
 def test_a_channel_consists_of_its_head_and_its_watches_by_name() -> None:
-    revision = KeyState(revision_key(ID), Position(7, 9), ChannelRecord(revision=ChannelRevision()))
-    channel = channel_of(ID, [named("order", ORDER), head(), revision, named("board", BOARD), named("a", ORDER)], AT)
+    channel = channel_of(ID, [named("order", ORDER), head(), named("board", BOARD), named("a", ORDER)], AT)
 
     assert channel is not None
     assert (channel.owner, channel.expires_at, channel.position) == ("customer-0001", 60.0, AT)
     assert list(channel.watches.items()) == [("a", ORDER), ("board", BOARD), ("order", ORDER)]
 
 
-@pytest.mark.parametrize("record", [b"\x7a\x02\x08\x01", b"\x12\x00", b"\x22\x00"])
+@pytest.mark.parametrize("record", [b"\x7a\x02\x08\x01", b"\x12\x00", b"\x1a\x00"])
 def test_a_record_of_another_edge_is_ignored(record: bytes) -> None:
-    """Fields 15, 2 and 4: of a newer edge, and of protocol 1."""
+    """Fields 15, 2 and 3: of a newer edge, and of protocol 1."""
     unknown = KeyState(watch_key(ID, "x"), Position(7, 3), ChannelRecord.FromString(record))
     channel = channel_of(ID, [head(), unknown, named("order", ORDER)], AT)
 
@@ -51,14 +50,10 @@ def test_without_its_head_there_is_no_channel() -> None:
 
 
 def test_each_record_has_a_key_of_its_own_in_the_channels_group() -> None:
-    keys = [head_key(ID), revision_key(ID), watch_key(ID, "a"), watch_key(ID, "b")]
+    keys = [head_key(ID), watch_key(ID, "a"), watch_key(ID, "b")]
 
     assert len(set(keys)) == len(keys)
-    assert [record_key(key) for key in keys[:3]] == [
-        ID.encode(),
-        f"{ID}\0revision\0/latest".encode(),
-        f"{ID}\0watch\0a".encode(),
-    ]
+    assert [record_key(key) for key in keys[:2]] == [ID.encode(), f"{ID}\0watch\0a".encode()]
 
 
 def test_identifiers_are_unique_and_recognized() -> None:

@@ -1,6 +1,6 @@
 """A channel as it is stored: its identifier, the keys and records of its group, and how they are read back.
 
-The group has a head record, one record per watch, and a revision record that is written after each change.
+The group has a head record, and one record per watch.
 """
 
 import re
@@ -16,8 +16,6 @@ from ws_edge.model.states import KeyState, Position, StoreKey
 
 ID_FORMAT = re.compile(r"[A-Za-z0-9_-]{22}")
 ID_BYTES = 16
-REVISION_MEMBER = "/latest"
-"""No watch can have this name."""
 NAME_FORMAT = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -58,10 +56,6 @@ def check_name(name: str) -> str:
 
 def head_key(channel_id: str) -> StoreKey:
     return StoreKey(CHANNELS.name, channel_id)
-
-
-def revision_key(channel_id: str) -> StoreKey:
-    return StoreKey(CHANNELS.name, channel_id, "revision", REVISION_MEMBER)
 
 
 def watch_key(channel_id: str, name: str) -> StoreKey:

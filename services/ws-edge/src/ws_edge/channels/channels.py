@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from statecast.push.v2.channel_pb2 import ChannelRecord, ChannelRevision
+from statecast.push.v2.channel_pb2 import ChannelRecord
 from statecast.push.v2.push_pb2 import NamedWatch, Watch
 from ws_edge.channels import CHANNELS
 from ws_edge.channels.channel import (
@@ -13,7 +13,6 @@ from ws_edge.channels.channel import (
     check_name,
     head_key,
     new_id,
-    revision_key,
     watch_key,
 )
 from ws_edge.channels.kafka_writer import Rows, Writer, configured
@@ -24,7 +23,6 @@ from ws_edge.upstream.queries import Scan
 from ws_edge.upstream.query_client import QueryClient
 
 PAGE = 1000
-REVISION = ChannelRecord(revision=ChannelRevision())
 
 
 @dataclass(frozen=True)
@@ -61,20 +59,18 @@ class Channels:
         channel = await self.open(channel_id, consumer)
         if name not in channel.watches and len(channel.watches) >= self.max_watches:
             raise TooManySubscriptionsError(f"a channel may have {self.max_watches} watches: create another one")
-        rows = {watch_key(channel_id, name): record, revision_key(channel_id): REVISION}
-        return await self._change(channel_id, consumer, rows)
+        return await self._change(channel_id, consumer, {watch_key(channel_id, name): record})
 
     async def remove(self, channel_id: str, consumer: Consumer, name: str) -> Channel:
         """Removes a watch; does nothing when there is none."""
         await self.open(channel_id, consumer)
-        rows = {watch_key(channel_id, check_name(name)): None, revision_key(channel_id): REVISION}
-        return await self._change(channel_id, consumer, rows)
+        return await self._change(channel_id, consumer, {watch_key(channel_id, check_name(name)): None})
 
     async def delete(self, channel_id: str, consumer: Consumer) -> None:
         """Deletes the channel, which ends the watches of it."""
         channel = await self.open(channel_id, consumer)
         watches = [watch_key(channel_id, name) for name in channel.watches]
-        await self._writer().write(dict.fromkeys((head_key(channel_id), *watches, revision_key(channel_id))))
+        await self._writer().write(dict.fromkeys((head_key(channel_id), *watches)))
 
     async def _change(self, channel_id: str, consumer: Consumer, rows: Rows) -> Channel:
         offset = await self._writer().write(rows)

@@ -10,7 +10,6 @@ from statecast.push.v2.channel_pb2 import ChannelRecord
 from statecast.push.v2.push_pb2 import NamedWatch, Watching
 from ws_edge.auth.expiry import ExpiryTimer
 from ws_edge.channels import CHANNELS, EDGE_CONSUMER
-from ws_edge.channels.channel import REVISION_MEMBER
 from ws_edge.codec.bodies import RowNews, View
 from ws_edge.codec.frames import Codec, PlaceFrame
 from ws_edge.codec.requests import ChannelRequest, WatchRequest, watch_request
@@ -26,7 +25,7 @@ from ws_edge.watches.hub import Hub
 from ws_edge.watches.subscription import Subscriber, Subscription, WatchOptions
 
 MAX_RECORDS = 1000
-"""The largest range: of the records of a channel, its head and revision among them."""
+"""The largest range: of the records of a channel, its head among them."""
 
 VIEW = View(key_field="name")
 NOWHERE = Position(0, 0)
@@ -181,7 +180,7 @@ class ChannelWatch(Subscriber):
             self._owner = record.channel.owner if isinstance(record, ChannelRecord) else None
             if isinstance(record, ChannelRecord):
                 self._expiry.renew(record.channel.expires_at.ToNanoseconds() / 1e9)
-        elif name != REVISION_MEMBER:
+        else:
             self._changed[name] = None
             self._named.pop(name, None)
             if isinstance(record, ChannelRecord):
