@@ -17,7 +17,7 @@ from ws_edge.model.stores import Store
 from ws_edge.upstream.queries import Progress, Query, RangeResult
 from ws_edge.watches.hub import Hub
 from ws_edge.watches.subscription import RowNews, Subscription, WatchOptions
-from ws_edge.watches.token import mask_of, resumption_of
+from ws_edge.watches.token import Resumption, mask_of, resumption_of
 
 ALICE = Consumer("alice", "alice", False)
 FIELDS = "abc"
@@ -153,12 +153,38 @@ class Rounds(RuleBasedStateMachine):
 
     @rule(rows=st.sampled_from([0, 1, 1, 1, 2, 9]))
     def read(self, rows: int) -> None:
-        if (
-            self.subscription is not None
-            and self.subscription.has_news
-            and self.client.read(self.subscription, rows, self.delta)
-        ):
+        self._read(rows)
+
+    @rule(data=st.data(), changed=st.sets(st.sampled_from(FIELDS), min_size=1), forgetful=st.booleans())
+    def resume_behind(self, data: st.DataObject, changed: set[str], forgetful: bool) -> None:
+        """Overtakes a round, cuts the socket after its token, and resumes at a replica that is behind the client."""
+        if self.subscription is None:
+            return
+        for _ in "12":
+            for name in self.names:
+                self._put(name, changed, "s")
+            self.poll(0, False)
+            self._read(1)
+        while self.subscription.has_news and not self._read(1):
+            continue
+        token = self._resumption()
+        if token is not None and token.ahead:
+            known = data.draw(st.integers(token.position.offset, token.needed.offset - 1))
+            self._connect()
+            self.poll(len(self.log) - 1 - known, forgetful)
+            self._read(9)
+
+    def _read(self, rows: int) -> bool:
+        """Reads so many rows if there are news; returns whether a token came."""
+        if self.subscription is None or not self.subscription.has_news:
+            return False
+        has_token = self.client.read(self.subscription, rows, self.delta)
+        if has_token:
             self._check()
+        return has_token
+
+    def _resumption(self) -> Resumption | None:
+        return resumption_of(mask_of(self.question, (), ALICE), self.client.token)
 
     @rule()
     def bookmark(self) -> None:
@@ -170,7 +196,7 @@ class Rounds(RuleBasedStateMachine):
 
     def _check(self) -> None:
         """Each row is a version between the token's offset and `ahead` behind it, and none goes back."""
-        token = resumption_of(mask_of(self.question, (), ALICE), self.client.token)
+        token = self._resumption()
         assert token is not None
         low, high = token.position.offset, token.needed.offset
         assert high < len(self.log)
