@@ -93,7 +93,7 @@ function addressOf(...parts) {
   return ["stores", ...parts.filter(Boolean)].map(encodeURIComponent).join("/");
 }
 
-function readersOf({ readers }) {
-  if (readers === "staff") return "read by staff";
-  return readers === "everyone" ? "read by everyone" : `read by whom ${readers.field} names, and by staff`;
+function readersOf({ readers, owner_field: field }) {
+  if (readers === "owner") return `read by whom ${field} names, and by staff`;
+  return `read by ${readers}`;
 }
