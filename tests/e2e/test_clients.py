@@ -5,7 +5,9 @@ import sys
 from asyncio.subprocess import PIPE
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from signal import SIGINT
+from textwrap import indent
 from typing import Protocol
 
 import pytest
@@ -19,6 +21,8 @@ from testkit.push_scenario import ClientCredentials, ScenarioClient, play, play_
 from testkit.relay import Relay
 from testkit.waiting import scaled
 
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "start" / "client.md"
 SHORT_S, LONG_S = 15.0, 600.0
 
 
@@ -72,6 +76,42 @@ async def test_a_client_renews_its_access_in_time_and_resumes_when_it_is_too_lat
     gateway = stack.file.gateway.http.removeprefix("http://")
     async with Relay(gateway) as relay, connect(relay.address, {}, credentials) as client:
         await play_expiry(client, PipelineOrders(source, relay), credentials.needs)
+
+
+COMMANDS = {
+    "python": (sys.executable, "-u", "-c"),
+    "javascript": ("node", "--experimental-websocket", "--input-type=module", "--eval"),
+}
+
+
+def lines_of(language: str, gateway: str) -> str:
+    """The lines of the page in a language, as a program."""
+    code = PAGE.read_text().split(f"```{language}\n")[1].split("```")[0].replace("ws://127.0.0.1:PORT", gateway)
+    if language == "javascript":
+        return code
+    head = "import asyncio\nfrom statecast_client.push import PushClient\nasync def main():\n"
+    return f"{head}{indent(code, '    ')}\nasyncio.run(main())"
+
+
+@pytest.mark.parametrize("language", COMMANDS)
+async def test_the_lines_of_the_page_for_client_writers_write_orders_and_their_changes(
+    stack: RunningStack, source: OrderSource, language: str
+) -> None:
+    order_id = source.place(PipelineOrders.consumer, {"item-a": 1}).order_id
+    command = *COMMANDS[language], lines_of(language, stack.file.gateway.ws)
+    program = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=PIPE)
+
+    async def writes(status: str) -> None:
+        assert program.stdout is not None
+        while (line := await program.stdout.readline()) != f"{order_id} ORDER_STATUS_{status}\n".encode():
+            assert line, "the program has ended"
+
+    async with asyncio.timeout(scaled(60)):
+        await writes("PLACED")
+        await asyncio.to_thread(source.advance, order_id, OrderStatus.ORDER_STATUS_PAID)
+        await writes("PAID")
+    program.kill()
+    await program.wait()
 
 
 async def test_the_command_watches_through_the_gateway_until_it_is_interrupted(
