@@ -79,11 +79,9 @@ class RangeReader:
 
     def until(self, key: str, status: str | None, timeout_s: float = 30.0) -> None:
         """Reads on until the row has come with the status, or, for None, is not in the range any more."""
-        deadline = time.monotonic() + scaled(timeout_s)
-        for _ in self._frames(deadline):
-            if self.of(key) and not self._waiting and self.rows.get(key, {}).get("status") == status:
-                return
-        raise AssertionError(f"{key} never became {status}: {self.changes}")
+        frames = self._frames(time.monotonic() + scaled(timeout_s))
+        while not self.of(key) or self._waiting or self.rows.get(key, {}).get("status") != status:
+            assert next(frames, None), f"{key} never became {status}: {self.changes}"
 
     def of(self, key: str) -> list[tuple[str, str]]:
         """The changes of a row: kind and status."""
