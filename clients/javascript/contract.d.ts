@@ -196,14 +196,9 @@ export interface ChannelHead {
   expires_at?: string;
 }
 
-/** `statecast.push.v2.ChannelRevision` */
-export interface ChannelRevision {
-}
-
 /** `statecast.push.v2.ChannelRecord` */
 export interface ChannelRecord {
   channel?: ChannelHead;
-  revision?: ChannelRevision;
   watch?: NamedWatch;
 }
 

@@ -123,7 +123,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     gateway = Gateway(settings.gateway_secrets, wall_clock)
     tickets = Tickets(settings.gateway_secrets, wall_clock, settings.ticket_lifetime_s)
     context = SessionContext(hub, stores, settings, metrics, tickets, clock, wall_clock)
-    sockets = Sockets(context, channels, revocations, gateway, _admission(settings), settings.stall_timeout_s)
+    sockets = Sockets(context, revocations, gateway, _admission(settings), settings.stall_timeout_s)
 
     interval_s, read_types = settings.shard_refresh_ms / 1000, types_reader(settings)
     live_stores = LiveStores(stores, types, edge_stores, read_types, sockets.end_watchers, metrics, interval_s)

@@ -12,7 +12,6 @@ import structlog
 
 from ws_edge.auth.admission import Admission, departures
 from ws_edge.auth.gateway import Caller, Gateway, check_request
-from ws_edge.channels.channels import Channels
 from ws_edge.channels.revocations import Revocations
 from ws_edge.codec.frames import BINARY_SUBPROTOCOL, Codec, StreamCodec
 from ws_edge.codec.requests import ClientRequest
@@ -53,7 +52,6 @@ class Sockets:
     """
 
     context: SessionContext
-    channels: Channels
     revocations: Revocations
     gateway: Gateway
     admission: Admission
