@@ -1,0 +1,105 @@
+"""One socket of an edge without a network: its time passes, and its questions are answered, by hand."""
+
+import asyncio
+from typing import Any, Self
+
+from testkit.ws_edge.edge import DEFAULTS, SECRET, Clock
+from testkit.ws_edge.stream import BINARY
+from ws_edge.auth.gateway import Caller, Tickets
+from ws_edge.auth.quotas import Quota, Quotas
+from ws_edge.codec.frames import StreamCodec
+from ws_edge.metrics import Metrics
+from ws_edge.model.authorization import Consumer
+from ws_edge.model.stores import Store
+from ws_edge.session.context import SessionContext
+from ws_edge.session.session import Session
+from ws_edge.settings import Settings
+from ws_edge.upstream.queries import Progress, RangeResult
+from ws_edge.watches.hub import Hub
+
+TURNS = 10
+"""In so many turns of the loop all that can go on has gone on."""
+PLENTY = Quota(sockets=10, subscriptions=10_000, frames_per_s=10_000, burst_s=1)
+
+
+class OneSocket:
+    """A session with one hub. To a StreamClient it is a connection: `StreamClient(one_socket)`."""
+
+    def __init__(self, *stores: Store, binary: bool = False, **settings: Any) -> None:
+        """The socket may watch these stores."""
+        self.clock, self.wall_clock = Clock(), Clock()
+        self.hub = Hub(self.clock, 0.025)
+        self.caller = Caller(Consumer("alice", "alice", staff=False))
+        self.tickets = Tickets([SECRET], self.wall_clock, 60.0)
+        self.subprotocol = BINARY if binary else ""
+        self.reads = asyncio.Event()
+        """Whether the client takes frames."""
+        self.reads.set()
+        self._sent: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._received: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        context = SessionContext(
+            self.hub,
+            {store.name: store for store in stores},
+            Settings.model_validate(DEFAULTS | settings),
+            Metrics(),
+            self.tickets,
+            self.clock,
+            self.wall_clock,
+        )
+        reservation = Quotas(PLENTY, PLENTY, self.clock).reserve(self.caller)
+        self.session = Session(context, self.caller, reservation, StreamCodec(binary=binary), self._send)
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self.session.run(self._received.get))
+        await settle()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._received.put_nowait({"type": "websocket.disconnect", "code": 1000})
+        await self._task
+
+    @property
+    def unread(self) -> int:
+        """How many frames the client has not read."""
+        return self._sent.qsize()
+
+    async def send(self, content: str | bytes) -> None:
+        """Sends a frame of the client."""
+        self._received.put_nowait(
+            {"type": "websocket.receive", "text" if isinstance(content, str) else "bytes": content}
+        )
+        await settle()
+
+    async def recv(self) -> str | bytes:
+        """Returns the next frame of the edge."""
+        event = await self._sent.get()
+        content: str | bytes = event["text"].decode() if "text" in event else event["bytes"]
+        return content
+
+    async def passes(self, seconds: int) -> None:
+        """Lets time go by, second by second."""
+        for _ in range(seconds):
+            self.clock.now += 1
+            self.wall_clock.now += 1
+            self.hub.advance()
+            self.session.tick(self.clock.now)
+            await settle()
+
+    async def answered(self, *answers: RangeResult | Progress) -> None:
+        """Answers the questions that are due, in the order in which they were asked."""
+        for watch, answer in zip(self.hub.take_due(), answers, strict=True):
+            if isinstance(answer, RangeResult):
+                self.hub.answered(watch, answer)
+            else:
+                self.hub.unchanged(watch, answer)
+        await settle()
+
+    async def _send(self, event: dict[str, Any]) -> None:
+        await self.reads.wait()
+        self._sent.put_nowait(event)
+
+
+async def settle() -> None:
+    """Lets all tasks go on as far as they can."""
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
