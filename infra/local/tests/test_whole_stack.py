@@ -15,7 +15,11 @@ import pytest
 from local_stack.running_stack import RunningStack, running_stack
 from local_stack.settings import Settings
 from local_stack.stack_directory import RUN_VARIABLE
+from statecast_client.push.tokens import position_in
 from testkit.waiting import scaled, wait_until
+
+EPOCH_CHARACTERS = 10
+"""The first ones of a token, which the epoch of the topic makes alone."""
 
 
 def of_the_run(run: str) -> list[str]:
@@ -29,14 +33,13 @@ def of_the_run(run: str) -> list[str]:
     return names
 
 
-def newest_order(stack: RunningStack) -> Mapping[str, Any]:
-    """The state of the order that customer-0001 changed last, as the operator sees it through the gateway."""
+def orders(stack: RunningStack) -> Mapping[str, Any]:
+    """The page of all orders of customer-0001, with its token, as the operator sees it through the gateway."""
     file = stack.file
-    path = "/v1/stores/orders-by-customer/groups/customer-0001"
     with httpx.Client(base_url=file.gateway.http, headers=file.credentials["operator"].headers) as client:
-        answer = client.get(path, params={"limit": 1, "reverse": "true"})
-    states: list[Mapping[str, Any]] = answer.raise_for_status().json()["states"]
-    return states[0] if states else {}
+        answer = client.get("/v1/stores/orders-by-customer/rows", params={"group": "customer-0001", "limit": 1000})
+    page: Mapping[str, Any] = answer.raise_for_status().json()
+    return page
 
 
 @pytest.mark.kafka
@@ -48,14 +51,14 @@ def test_it_leaves_nothing_goes_on_where_it_stopped_and_shows_itself(tmp_path: P
         directory=tmp_path / "stack", orders=50, customers=5, rate=20, start_timeout_s=scaled(180), demo_lines_s=15
     )
     with running_stack(settings) as stack:
-        wait_until(lambda: newest_order(stack), "customer-0001 has an order")
-        before = newest_order(stack)
+        wait_until(lambda: orders(stack)["rows"], "customer-0001 has an order")
+        before = orders(stack)
         ledger = stack.directory.ledger()
         os.kill(ledger.supervisor, signal.SIGKILL)
         wait_until(lambda: not of_the_run(ledger.run), "every process has ended, Spark's JVM too")
 
     with running_stack(settings) as stack:
-        wait_until(lambda: is_later(newest_order(stack), before), "customer-0001 changes an order")
+        wait_until(lambda: is_later(orders(stack), before), "customer-0001 changes an order")
         demo = subprocess.run(
             [sys.executable, "-m", "local_stack", "demo"],
             env={**os.environ, **settings.as_environment()},
@@ -69,8 +72,10 @@ def test_it_leaves_nothing_goes_on_where_it_stopped_and_shows_itself(tmp_path: P
         assert stack.file.processes["gateway"].pid is not None
 
 
-def is_later(state: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    """Whether the state follows in the same log: a topic that was created again would have another epoch."""
-    position, earlier = state["position"], before["position"]
-    assert position["epoch"] == earlier["epoch"]
-    return int(position["offset"]) > int(earlier["offset"])
+def is_later(page: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    """Whether an order has changed since, in the same log: a topic that was created again would have another epoch."""
+    (offset, newest), (earlier, older) = (
+        (position_in(each["token"])[0], max(row["sort"] for row in each["rows"])) for each in (page, before)
+    )
+    assert page["token"][:EPOCH_CHARACTERS] == before["token"][:EPOCH_CHARACTERS]
+    return offset > earlier and newest > older
