@@ -297,6 +297,7 @@ async def test_every_store_can_be_seen_by_group_or_whole(edge: RunningEdge, tabs
     put_market(edge, "match-2", "goals", 3000)
     put_holder(edge, "client1", 100)
     async with tabs("#stores/odds-by-match", "") as page:
+        await expect(page.get_by_text("read by everyone")).to_be_visible()
         await page.get_by_role("link", name="match-2").click()
         rows = page.get_by_role("region", name="odds-by-match").locator("tbody tr")
         await expect(rows).to_have_count(1)
@@ -308,3 +309,5 @@ async def test_every_store_can_be_seen_by_group_or_whole(edge: RunningEdge, tabs
         await expect(line).to_contain_text("client1")
         put_holder(edge, "client1", 777)
         await expect(line).to_contain_text("777")
+        await page.get_by_label("Store").select_option("bookings-by-customer")
+        await expect(page.get_by_text("read by whom customer_id names, and by staff")).to_be_visible()
