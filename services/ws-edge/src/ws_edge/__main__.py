@@ -144,6 +144,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
         Pages(settings.domains).router(),
     ]
     metrics.sockets.set_function(lambda: len(sockets))
+    metrics.frames.skipped = lambda: hub.skipped
     metrics.subscriptions.set_function(lambda: hub.subscriptions)
     metrics.unique_keys.set_function(lambda: hub.watches)
     metrics.query_available.set_function(lambda: shard_watch.reason is None)

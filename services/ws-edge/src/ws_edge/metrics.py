@@ -1,7 +1,7 @@
 """The metrics of the edge, and the cheap counters of its hot path. The README lists them all."""
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -19,7 +19,8 @@ class FrameTally(Collector):
 
     def __init__(self) -> None:
         self.sent = 0
-        self.skipped = 0
+        self.skipped: Callable[[], int] = int
+        """Returns how many versions were replaced before a slow client took them."""
         self.ages = [0] * (len(AGE_BUCKETS) + 1)
         """How many changes fell into each of AGE_BUCKETS, not cumulative; the last number is those above all."""
         self._age_sum = 0.0
@@ -31,7 +32,9 @@ class FrameTally(Collector):
     @override
     def collect(self) -> Iterator[CounterMetricFamily | HistogramMetricFamily]:
         yield CounterMetricFamily("ws_edge_frames_sent", "Frames handed to sockets.", value=self.sent)
-        yield CounterMetricFamily("ws_edge_skipped", "Versions replaced before a slow client took them.", self.skipped)
+        yield CounterMetricFamily(
+            "ws_edge_skipped", "Versions replaced before a slow client took them.", self.skipped()
+        )
         bounds = map(str, (*AGE_BUCKETS, "+Inf"))
         buckets = list(zip(bounds, map(float, accumulate(self.ages)), strict=True))
         meaning = "From the commit at the source to the frame handed to the socket; snapshots excluded."

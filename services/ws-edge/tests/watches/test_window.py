@@ -178,11 +178,13 @@ def test_a_slow_reader_gets_the_newest_of_each_row_and_nothing_of_rows_that_came
     phone.reads = False
     asked.answer(news(row("a", 6), row("c", 7), row("d", 8), after=5, through=8))
     asked.answer(news(row("a", 9), gone("c", 10), gone("b", 11), after=8, through=11))
+    skipped = asked.hub.skipped
     phone.reads = True
     phone.ready(asked.subscription)
 
     assert phone.events[3:] == ["a@9", "d@8", "-b@11"]
     assert [each.skipped for each in phone.taken[2:]] == [1, 0, 0]
+    assert skipped == asked.hub.skipped == 2, "they count when they are replaced, as who reads nothing never takes them"
     assert asked.resumption(phone) == Resumption(at(11))
 
 

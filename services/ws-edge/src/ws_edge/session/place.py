@@ -112,7 +112,7 @@ class Place(Subscriber):
 
     def _body(self, news: RowNews, codec: Codec, tally: FrameTally, max_bytes: int) -> bytes | None:
         """Encodes a row; when no frame can hold it, the error that says so."""
-        state, tally.skipped = news.state, tally.skipped + news.skipped
+        state = news.state
         try:
             state.check_readable()
             body = codec.body(bodies.RowNews(state, news.names, news.skipped), self.view)

@@ -34,6 +34,8 @@ class Hub:
         self._queue: TimingWheel[Subscription] = TimingWheel(tick, now)
         """Subscriptions that wait for their interval."""
         self.subscriptions = 0
+        self.skipped = 0
+        """Versions that were replaced before a slow subscriber took them, since the start."""
 
     @property
     def watches(self) -> int:
@@ -104,6 +106,7 @@ class Hub:
         now = self._clock()
         watch.lag_ms = result.lag_ms
         if watch.accept(result):
+            self.skipped += watch.take_skipped()
             for subscription in tuple(watch.subscriptions):
                 if subscription.status is CURRENT:
                     self._offer(subscription, now)

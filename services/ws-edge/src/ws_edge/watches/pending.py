@@ -51,17 +51,21 @@ class Pending:
             self._last += 1
             self._entries[key] = Entry(self._last, None, held, snapshot=True)
 
-    def add(self, key: str, names: Names, held: bool) -> None:
-        """Adds a change; names unite with those of the entry that waits, which stays where it is."""
+    def add(self, key: str, names: Names, held: bool) -> bool:
+        """Adds a change; names unite with those of the entry that waits, which stays where it is.
+
+        Returns whether a version that the subscriber knows of was left out by it.
+        """
         entry = self._entries.get(key)
         if entry is None:
             self._last += 1
             names = None if key in self._baseless else names
             self._entries[key] = Entry(self._last, names, held, snapshot=False)
-            return
+            return False
         entry.names = None if entry.names is None or names is None else entry.names | names
         entry.snapshot = False
         entry.skipped += self._is_offered
+        return self._is_offered
 
     def begin_round(self) -> None:
         """Begins a round of the keys that wait now."""

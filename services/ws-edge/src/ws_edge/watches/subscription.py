@@ -213,20 +213,23 @@ class Subscription:
         else:
             self._pending.begin((key for key, row in window.rows.items() if self._visible(row)), held=False)
 
-    def note(self, move: Move) -> None:
-        """Adds a change of the window, unless the consumer may not see it or the client has it."""
+    def note(self, move: Move) -> bool:
+        """Adds a change of the window, unless the consumer may not see it or the client has it.
+
+        Returns whether a version was left out by it, because the client reads slowly.
+        """
         saw, sees = move.is_seen(self.options.consumer)
         if self._is_known(move) or not (saw or sees):
-            return
+            return False
         has_base, self._floor = self._floor is None, None
         if not (saw and sees and has_base and (self.options.delta or self.options.fields)):
-            self._pending.add(move.key, None, held=saw or not has_base)
-            return
+            return self._pending.add(move.key, None, held=saw or not has_base)
         names = move.names(self.options.consumer)
         if names is not None and self.options.fields:
             names = names.intersection(self.options.fields)
-        if names is None or names:
-            self._pending.add(move.key, names, held=True)
+        if names is not None and not names:
+            return False
+        return self._pending.add(move.key, names, held=True)
 
     def offered(self) -> None:
         """Notes that the subscriber knows of the news."""

@@ -54,6 +54,7 @@ class Watch:
     """Why its row cannot be read, as its subscriptions were told."""
     unknown_since: float = field(init=False)
     """Since when a key is known to have no row, or is watched."""
+    _skipped: int = field(default=0, init=False)
     _query: Query | None = field(default=None, init=False)
     _intervals: dict[float, int] = field(default_factory=dict, init=False)
 
@@ -96,12 +97,16 @@ class Watch:
             return self.interval
         return max(self.interval, min((now - self.unknown_since) * UNKNOWN_SHARE, MAX_UNKNOWN_S))
 
+    def take_skipped(self) -> int:
+        """Returns how many versions slow subscriptions have left out since the last call."""
+        skipped, self._skipped = self._skipped, 0
+        return skipped
+
     def accept(self, result: RangeResult) -> bool:
         """Takes a result over unless it is old; returns whether a subscription may have news."""
         was_outdated = self.window.is_outdated
         moves = self.window.accept(result)
         for subscription in self.subscriptions if moves else ():
             if subscription.status is not SubscriptionStatus.WAITING:
-                for move in moves:
-                    subscription.note(move)
+                self._skipped += sum(map(subscription.note, moves))
         return bool(moves) or was_outdated
