@@ -87,10 +87,16 @@ class Codec(ABC):
 
 
 class StreamCodec(Codec):
-    """The codec of push.v2."""
+    """The codec of push.v2. One serves any number of sockets.
+
+    Sockets that watch the same with the same id mostly get the same frame, one after the other: it is encoded once, and
+    framed once, because they are handed the same event.
+    """
 
     def __init__(self, *, binary: bool) -> None:
         self.binary = binary
+        self._last: PlaceFrame | None = None
+        self._last_frames: list[Frame] = []
         self.subprotocol = BINARY_SUBPROTOCOL if binary else JSON_SUBPROTOCOL
         self.body = bodies.binary_body if binary else bodies.json_body  # type: ignore[method-assign]
         self.error_body = bodies.binary_error if binary else bodies.json_error  # type: ignore[method-assign]
@@ -114,9 +120,10 @@ class StreamCodec(Codec):
 
     @override
     def place_frames(self, frame: PlaceFrame) -> list[Frame]:
-        if self.binary:
-            return [{"type": "websocket.send", "bytes": _binary_frame(frame)}]
-        return [{"type": "websocket.send", "text": _json_frame(frame)}]
+        if frame != self._last:
+            content = {"bytes": _binary_frame(frame)} if self.binary else {"text": _json_frame(frame)}
+            self._last, self._last_frames = frame, [{"type": "websocket.send", **content}]
+        return self._last_frames
 
     @override
     def socket_frame(self, frame: ServerFrame) -> Frame | None:

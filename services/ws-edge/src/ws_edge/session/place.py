@@ -39,13 +39,13 @@ class Place(Subscriber):
     """None until the hub has it."""
     children: set[str] = field(default_factory=set)
     """The names of its rows that have a place."""
+    full_path: Path = field(init=False)
+    """The path as clients have it: of a channel's watch it begins with the name."""
     _carried: tuple[bytes, ...] = ()
     """The body of a row that did not fit into the frame before."""
 
-    @property
-    def full_path(self) -> Path:
-        """The path as clients have it: of a channel's watch it begins with the name."""
-        return (*self.tree.prefix, *self.path)
+    def __post_init__(self) -> None:
+        self.full_path = (*self.tree.prefix, *self.path)
 
     @property
     def weight(self) -> int:

@@ -59,6 +59,8 @@ class Sockets:
     """For how many seconds a client may read nothing while frames wait; then it is cut off."""
     draining: bool = field(default=False, init=False)
     _open: dict[Session, asyncio.Task[Any]] = field(default_factory=dict, init=False)
+    _json: StreamCodec = field(default_factory=lambda: StreamCodec(binary=False), init=False)
+    _binary: StreamCodec = field(default_factory=lambda: StreamCodec(binary=True), init=False)
 
     def __len__(self) -> int:
         return len(self._open)
@@ -169,7 +171,7 @@ class Sockets:
             return orders, orders.path_request(order_id, scope["query_string"], self.context.stores)
         if path not in (STREAM, TICKET_STREAM):
             raise UnknownPathError(f"there is no socket at {path[:200]}: there are {ORDERS} and {STREAM}")
-        return StreamCodec(binary=BINARY_SUBPROTOCOL in scope["subprotocols"]), None
+        return self._binary if BINARY_SUBPROTOCOL in scope["subprotocols"] else self._json, None
 
     def _caller(self, scope: Mapping[str, Any]) -> Caller:
         if scope["path"] != TICKET_STREAM:

@@ -9,15 +9,14 @@ from collections.abc import Callable
 from ws_edge.errors import RequestError, RowTooLargeError
 from ws_edge.model.questions import Question
 from ws_edge.upstream.queries import Progress, RangeResult
-from ws_edge.watches.subscription import Subscriber, Subscription, SubscriptionStatus, WatchOptions
+from ws_edge.watches.subscription import WAITING, Subscriber, Subscription, SubscriptionStatus, WatchOptions
 from ws_edge.watches.timing_wheel import TimingWheel
 from ws_edge.watches.watch import Watch, WatchStatus
 
 RETRY_S = 0.1
 """After how long a question that nobody answered for is asked again, when its subscriptions set no longer time."""
 
-# Looking up a member of an enum takes as long as a good part of a delivery.
-WAITING, CURRENT, QUEUED = SubscriptionStatus.WAITING, SubscriptionStatus.CURRENT, SubscriptionStatus.QUEUED
+CURRENT, QUEUED = SubscriptionStatus.CURRENT, SubscriptionStatus.QUEUED
 
 
 class Hub:

@@ -76,6 +76,10 @@ class SubscriptionStatus(Enum):
     ENDED = auto()
 
 
+# Looking up a member of an enum takes as long as a good part of a frame.
+WAITING, ENDED = SubscriptionStatus.WAITING, SubscriptionStatus.ENDED
+
+
 @dataclass(slots=True, eq=False)
 class Subscription:
     """A question as one subscriber asks it.
@@ -119,14 +123,14 @@ class Subscription:
 
     @property
     def is_ended(self) -> bool:
-        return self.status is SubscriptionStatus.ENDED
+        return self.status is ENDED
 
     @property
     def has_news(self) -> bool:
         """Whether there is something to take."""
         if self.is_ended:
             return False
-        if self._beginning is not None or self.failure is not None or len(self._pending) > 0:
+        if self._pending or self._beginning is not None or self.failure is not None:
             return True
         return self._owes_token and not self.watch.window.is_outdated
 
@@ -142,7 +146,7 @@ class Subscription:
 
     def take_row(self) -> RowNews | None:
         """Removes and returns the next row of the round; None when the round has ended."""
-        if self.is_ended:
+        if self.is_ended or not self._pending:
             return None
         if not self._is_in_round:
             self._begin_round()
@@ -193,7 +197,7 @@ class Subscription:
 
     def blind_s(self, now: float) -> float:
         """Returns for how many seconds the subscription may be out of date; 0 while the edge sees."""
-        if self.status is SubscriptionStatus.WAITING:
+        if self.status is WAITING:
             silent = now - self.asked_at
         else:
             silent = now - self.watch.confirmed_at if self.watch.failing_since is not None else 0.0
@@ -237,7 +241,7 @@ class Subscription:
 
     def end(self) -> None:
         """Lets go of the subscriber, which must not live as long as somebody remembers the subscription."""
-        self.status = SubscriptionStatus.ENDED
+        self.status = ENDED
         del self.subscriber
 
     def _begin_round(self) -> None:

@@ -6,6 +6,7 @@ has, so the place begins with all rows.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -43,8 +44,12 @@ def mask_of(question: Question, fields: tuple[str, ...], consumer: Consumer) -> 
     return int.from_bytes(digest, "big")
 
 
+@lru_cache(maxsize=256)
 def token_of(mask: int, position: Position, ahead: int = 0) -> str:
-    """Returns the token of a position; `ahead` is how far rows that were sent are newer."""
+    """Returns the token of a position; `ahead` is how far rows that were sent are newer.
+
+    All who watch the same get the same tokens, one after the other.
+    """
     content = (position.epoch ^ mask).to_bytes(EPOCH_BYTES, "big") + _varint(position.offset + 1)
     if ahead:
         content += _varint(ahead)

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from ws_edge.errors import RequestError
 from ws_edge.model.questions import Question
 from ws_edge.upstream.queries import Query, RangeResult
-from ws_edge.watches.subscription import Subscription, SubscriptionStatus
+from ws_edge.watches.subscription import WAITING, Subscription
 from ws_edge.watches.window import Window
 
 UNKNOWN_SHARE = 0.01
@@ -107,6 +107,6 @@ class Watch:
         was_outdated = self.window.is_outdated
         moves = self.window.accept(result)
         for subscription in self.subscriptions if moves else ():
-            if subscription.status is not SubscriptionStatus.WAITING:
+            if subscription.status is not WAITING:
                 self._skipped += sum(map(subscription.note, moves))
         return bool(moves) or was_outdated
