@@ -187,6 +187,35 @@ async def test_a_misspelt_field_is_named_once(edge: RunningEdge) -> None:
     assert "limmit" in warning["message"]
 
 
+async def test_a_watch_that_is_told_ten_times_a_second_counts_ten_times() -> None:
+    watches = [{"id": n, "store": "market-by-key", "group": f"k{n}", "interval_ms": 100} for n in (1, 2, 3)]
+    limits = {"min_interval_ms": 100, "default_interval_ms": 1000, "consumer_subscriptions": 25}
+    async with odds_edge(**limits) as edge, stream_client(edge) as client:
+        await client.say(watch=watches)
+        while not client.ended:
+            await client.next()
+        await client.say(watch=[{**watches[0], "id": n, "interval_ms": 1000} for n in range(4, 9)])
+        await client.until_current(8)
+
+    assert client.ended.keys() == {3}
+    assert client.ended[3]["code"] == "too_many_watches"
+
+
+@pytest.mark.parametrize("limits", [{"max_places": 1}, {"consumer_subscriptions": 250}])
+async def test_steps_that_bring_too_much_end_their_watch_and_all_that_it_counted(limits: dict[str, int]) -> None:
+    async with odds_edge(**limits) as edge, stream_client(edge) as client:
+        put_match(edge, "m1")
+        put_match(edge, "m2")
+        await client.say(watch=[{"id": 1, **BOARD}])
+        while not client.ended:
+            await client.next()
+        await client.say(watch=[{"id": 2, **BOARD, "limit": 1}])
+        await client.until_current(2)
+
+    assert client.ended[1]["code"] == "too_many_rows"
+    assert client.rows.keys() >= {(2, ""), (2, "m1")}
+
+
 async def test_a_ninth_list_of_fields_of_a_store_ends_its_watch(edge: RunningEdge) -> None:
     names = ["market_id", "match_id", "name", "suspended"]
     lists = [names[:count] for count in range(1, 5)] + [[name] for name in names[1:]] + [names[1:], names[2:]]
