@@ -12,12 +12,13 @@ from typing_extensions import override
 from statecast.orders.v1.order_pb2 import OrderStatus
 from statecast.push.v2.order_updates_pb2 import OrderUpdatesRequest
 from statecast.push.v2.push_pb2 import ServerFrame
-from ws_edge.codec.bodies import RowNews, View, json_bytes, rfc3339
+from ws_edge.codec.bodies import View, json_bytes, rfc3339
 from ws_edge.codec.frames import Codec, Frame, PlaceFrame, Sink
 from ws_edge.codec.requests import ClientRequest, WatchRequest, filled, one_line
 from ws_edge.errors import EdgeError, MalformedFrameError
 from ws_edge.model.states import KeyState, StoreKey
 from ws_edge.model.stores import Stores, check_key_part, find
+from ws_edge.watches.subscription import RowNews
 
 STORE = "orders-by-key"
 WATCH_TYPES = ("order_status_updates_request", "order_updates_request")

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from statecast.odds.v1.market_pb2 import Market, Outcome
 from statecast.push.v2.push_pb2 import Row
 from ws_edge.codec import bodies
-from ws_edge.codec.bodies import RowNews, View, binary_body, json_body
+from ws_edge.codec.bodies import View, binary_body, json_body
 from ws_edge.errors import RowTooLargeError
 from ws_edge.model.documents import changed_names, document, field_holding
 from ws_edge.model.states import KeyState, Position, StoreKey
+from ws_edge.watches.subscription import RowNews
 
 KEY = StoreKey("odds", "m1", "winner", "k1")
 ALL = View()

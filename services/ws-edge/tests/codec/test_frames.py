@@ -22,10 +22,11 @@ from statecast.push.v2.push_pb2 import (
     ServerFrame,
     Watching,
 )
-from ws_edge.codec.bodies import RowNews, View
+from ws_edge.codec.bodies import View
 from ws_edge.codec.frames import Codec, PlaceFrame, StreamCodec
 from ws_edge.errors import RowTooLargeError
 from ws_edge.model.states import KeyState, Position, StoreKey
+from ws_edge.watches.subscription import RowNews
 
 FRAMES = Path(__file__).parents[4] / "clients/frames.json"
 JSON, BINARY = StreamCodec(binary=False), StreamCodec(binary=True)

@@ -16,13 +16,14 @@ from statecast.push.v2.push_pb2 import Row
 from statecast.query.v1 import query_pb2
 from testkit.ws_edge.fake_query_service import SHIPPED_DEFINITIONS, SHIPPED_STORES, definitions, edge_stores
 from ws_edge.channels import EDGE_STORES
-from ws_edge.codec.bodies import RowNews, View, binary_body, json_body
+from ws_edge.codec.bodies import View, binary_body, json_body
 from ws_edge.errors import MalformedFrameError, UnavailableError, UnknownStoreError
 from ws_edge.model.authorization import OwnerRule
 from ws_edge.model.listed_stores import fault_of, store_of
 from ws_edge.model.private_fields import PrivateField
 from ws_edge.model.states import KeyState, Position, RangeKey, StoreKey
 from ws_edge.model.stores import Store, Stores, find
+from ws_edge.watches.subscription import RowNews
 
 SORT = "2024-08-28T12:34:56.123456Z"
 

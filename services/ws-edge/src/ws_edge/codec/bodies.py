@@ -13,6 +13,7 @@ from statecast.push.v2.push_pb2 import Problem, Row
 from ws_edge.errors import EdgeError
 from ws_edge.model.documents import document
 from ws_edge.model.states import Form, KeyState, StoreKey
+from ws_edge.watches.subscription import RowNews
 
 MAX_BODIES = 4
 """How many bodies a state keeps. While it is the newest, those who watch it need few different ones."""
@@ -28,20 +29,6 @@ class View(NamedTuple):
     key_field: str = ""
     """A row that holds its key here is told without it; empty when there is no such field."""
     sort_field: str = ""
-
-
-class RowNews(NamedTuple):
-    """A row as it is told to one client."""
-
-    state: KeyState
-    """Without a row it has left."""
-    names: frozenset[str] | None = None
-    """The fields in which it differs from the row that the client holds; None when the client may hold none."""
-    skipped: int = 0
-
-    @property
-    def key(self) -> str:
-        return self.state.key.member
 
 
 def json_body(news: RowNews, view: View) -> bytes | None:

@@ -9,11 +9,12 @@ from typing_extensions import override
 
 from statecast.push.v2.push_pb2 import Ended, ServerFrame, Watching
 from ws_edge.codec import bodies
-from ws_edge.codec.bodies import RowNews, View, json_bytes
+from ws_edge.codec.bodies import View, json_bytes
 from ws_edge.codec.requests import ClientRequest, read_binary, read_json
 from ws_edge.errors import EdgeError, MalformedFrameError
 from ws_edge.model.states import Path, StoreKey
 from ws_edge.model.stores import Stores
+from ws_edge.watches.subscription import RowNews
 
 Frame = dict[str, Any]
 """An encoded frame, as an ASGI `websocket.send` event; its `text` is encoded already."""

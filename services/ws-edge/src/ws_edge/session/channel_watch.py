@@ -10,7 +10,7 @@ from statecast.push.v2.channel_pb2 import ChannelRecord
 from statecast.push.v2.push_pb2 import NamedWatch, Watching
 from ws_edge.auth.expiry import ExpiryTimer
 from ws_edge.channels import CHANNELS, EDGE_CONSUMER
-from ws_edge.codec.bodies import RowNews, View
+from ws_edge.codec.bodies import View
 from ws_edge.codec.frames import Codec, PlaceFrame
 from ws_edge.codec.requests import ChannelRequest, WatchRequest, watch_request
 from ws_edge.errors import ChannelEndedError, RequestError, TooManySubscriptionsError, UnknownChannelError
@@ -22,7 +22,7 @@ from ws_edge.model.stores import Stores
 from ws_edge.session.place import Place
 from ws_edge.session.tree import Tree
 from ws_edge.watches.hub import Hub
-from ws_edge.watches.subscription import Subscriber, Subscription, WatchOptions
+from ws_edge.watches.subscription import RowNews, Subscriber, Subscription, WatchOptions
 
 MAX_RECORDS = 1000
 """The largest range: of the records of a channel, its head among them."""

@@ -10,7 +10,6 @@ import structlog
 from typing_extensions import override
 
 from statecast.push.v2.push_pb2 import Watching
-from ws_edge.codec import bodies
 from ws_edge.codec.bodies import View
 from ws_edge.codec.frames import ENVELOPE_BYTES, FILL_BYTES, Codec, PlaceFrame
 from ws_edge.errors import RequestError, RowTooLargeError, UnreadableRowError
@@ -115,7 +114,7 @@ class Place(Subscriber):
         state = news.state
         try:
             state.check_readable()
-            body = codec.body(bodies.RowNews(state, news.names, news.skipped), self.view)
+            body = codec.body(news, self.view)
         except UnreadableRowError as error:
             return self._error_body(state, codec, error)
         except Exception:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from ws_edge.model.authorization import Consumer, may_see, seen_by
+from ws_edge.model.authorization import EVERYONE, Consumer, may_see, seen_by
 from ws_edge.model.documents import changed_names
 from ws_edge.model.states import KeyState, Position
 from ws_edge.watches.pending import Names
@@ -17,12 +17,18 @@ class Move:
     before: KeyState | None
     after: KeyState | None
     position: Position
+    _seen_by_all: tuple[bool, bool] | None = field(default=None, init=False)
+    """As `is_seen`, when it is the same for every consumer."""
     _names: dict[tuple[int, int], Names] = field(default_factory=dict, init=False)
     """Names of changed fields by the views that were compared: all who see the same share them."""
 
+    def __post_init__(self) -> None:
+        if all(state is None or state.owner == EVERYONE for state in (self.before, self.after)):
+            self._seen_by_all = self.before is not None, self.after is not None
+
     def is_seen(self, consumer: Consumer) -> tuple[bool, bool]:
         """Returns whether the consumer may see the row before and the row after the change."""
-        return _is_seen(consumer, self.before), _is_seen(consumer, self.after)
+        return self._seen_by_all or (_is_seen(consumer, self.before), _is_seen(consumer, self.after))
 
     def names(self, consumer: Consumer) -> Names:
         """Returns the changed fields, as the consumer sees them; None when all of the row counts as new.

@@ -56,11 +56,11 @@ class RowNews(NamedTuple):
 
     state: KeyState
     """Without a row it has left, or is not the consumer's to see."""
-    names: Names
+    names: Names = None
     """The fields that have changed since the row that the client holds; None for the whole row."""
-    skipped: int
+    skipped: int = 0
     """How many versions were left out because the client read slowly."""
-    snapshot: bool
+    snapshot: bool = False
     """Whether it is sent because the subscription begins, and not because it changed now."""
 
 
