@@ -3,13 +3,17 @@
 Only wheels are built: `pip install ./proto` and `pip wheel ./proto` are the ways to get the package.
 """
 
+import shutil
+
 from generate import PROTO_ROOT, generate
 from setuptools import build_meta
 
 
 def build_wheel(wheel_directory: str, config_settings: object = None, metadata_directory: str | None = None) -> str:
     """Generates the package and builds its wheel (PEP 517)."""
-    generate(PROTO_ROOT / "build" / "python")
+    build = PROTO_ROOT / "build"
+    shutil.rmtree(build, ignore_errors=True)  # setuptools would pack modules of files that are gone
+    generate(build / "python")
     name: str = build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
     return name
 
