@@ -25,6 +25,12 @@ SCALARS: dict[int, st.SearchStrategy[Any]] = {
 SECONDS = st.integers(-62_135_596_800, 253_402_300_799)
 DURATIONS = st.integers(0, 315_576_000_000)
 NANOS = st.integers(0, 999_999_999)
+JSON_SCALARS = st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20)
+JSON_OBJECTS = st.dictionaries(st.text(max_size=5), JSON_SCALARS | st.lists(JSON_SCALARS, max_size=2), max_size=3)
+JSON: dict[str, st.SearchStrategy[Any]] = {
+    "google.protobuf.Value": JSON_SCALARS | JSON_OBJECTS,
+    "google.protobuf.Struct": JSON_OBJECTS,
+}
 UNKNOWN_FIELD = b"\xfa\xff\x7f\x03abc"
 """Field 262,143, which no message has, of the wire type for texts: abc."""
 
@@ -68,6 +74,8 @@ def messages(draw: st.DrawFn, kind: Descriptor) -> Message:
         message.seconds = draw(SECONDS if kind.name == "Timestamp" else DURATIONS)  # type: ignore[attr-defined]
         message.nanos = draw(NANOS)  # type: ignore[attr-defined]
         return message
+    if kind.full_name in JSON:
+        return json_format.ParseDict(draw(JSON[kind.full_name]), message)
     if kind.full_name == "google.protobuf.Any":
         any_pb2.Any.Pack(message, draw(messages(POOL.FindMessageTypeByName("statecast.orders.v1.Order"))))  # type: ignore[arg-type]
         return message
@@ -88,8 +96,8 @@ ROUNDS = settings(max_examples=8, suppress_health_check=list(HealthCheck))
 def test_the_contract_is_walked_whole() -> None:
     assert len(MESSAGES) > 50
     packages = {message.file.package for message in MESSAGES}
-    nouns = ("change", "orders", "portfolio", "bookings", "odds", "sales", "state", "query", "shard", "push", "jobs")
-    assert packages == {f"statecast.{noun}.v1" for noun in nouns}
+    nouns = ("change", "orders", "portfolio", "bookings", "odds", "sales", "state", "query", "shard", "jobs")
+    assert packages == {"statecast.push.v2", *(f"statecast.{noun}.v1" for noun in nouns)}
 
 
 @pytest.mark.parametrize("kind", MESSAGES, ids=lambda kind: kind.full_name)
