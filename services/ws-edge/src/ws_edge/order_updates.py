@@ -16,6 +16,7 @@ from ws_edge.codec.bodies import View, json_bytes, rfc3339
 from ws_edge.codec.frames import Codec, Frame, PlaceFrame, Sink
 from ws_edge.codec.requests import ClientRequest, WatchRequest, filled, one_line
 from ws_edge.errors import EdgeError, MalformedFrameError
+from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState, StoreKey
 from ws_edge.model.stores import Stores, check_key_part, find
 from ws_edge.watches.subscription import RowNews
@@ -106,8 +107,9 @@ class OrderUpdates(Codec):
         earlier, self._last = self._numbers.get(order_id), self._last + 1
         self._numbers[order_id], self._watches[self._last] = self._last, OrderWatch(order_id, request.repeat)
         token = "" if request.repeat else request.token  # else there would be nothing to repeat
-        store, key = find(stores, STORE), StoreKey(STORE, order_id)
-        watch = WatchRequest(self._last, store, key, times=True, interval_ms=interval_ms, token=token)
+        watch = WatchRequest(
+            self._last, Question(find(stores, STORE), order_id), times=True, interval_ms=interval_ms, token=token
+        )
         return ClientRequest([] if earlier is None else [earlier], [watch])
 
     @override

@@ -11,7 +11,7 @@ from statecast.push.v2.push_pb2 import ClientFrame, PlaceToken, Renew, Step, Wat
 from ws_edge.codec.requests import ChannelRequest, ClientRequest, RefusedWatch, WatchRequest, read_binary, read_json
 from ws_edge.errors import MalformedFrameError
 from ws_edge.model.authorization import OwnerRule
-from ws_edge.model.states import RangeKey, StoreKey
+from ws_edge.model.questions import Question
 from ws_edge.model.stores import Store
 
 EVERYONE = OwnerRule(None, everyone=True)
@@ -43,15 +43,14 @@ def refusal(**watch: Any) -> RefusedWatch:
 def test_a_watch_of_many_rows_is_a_range() -> None:
     watch = only(read(watch=[{"id": 1, **MARKETS, "limit": 20, "reverse": True, "token": "t", "interval_ms": 0}]))
 
-    assert watch.store is STORES["odds-by-match"]
-    assert watch.key == RangeKey("odds-by-match", "m1", "", "", 20, True)
+    assert watch.question == Question(STORES["odds-by-match"], "m1", limit=20, reverse=True)
     assert (watch.token, watch.interval_ms) == ("t", 0)
 
 
 def test_a_watch_of_one_row_is_a_key() -> None:
     watch = only(read(watch=[{"id": 1, "store": "market-by-key", "group": "k"}]))
 
-    assert watch.key == StoreKey("market-by-key", "k")
+    assert watch.question == Question(STORES["market-by-key"], "k")
     assert watch.interval_ms is None
 
 
@@ -87,7 +86,7 @@ def test_all_parts_of_a_frame_count() -> None:
 def test_unknown_fields_are_ignored_and_named() -> None:
     request = read(watch=[{"id": 1, **MARKETS, "limmit": 5}], unwach=[1])
 
-    assert only(request).key == RangeKey("odds-by-match", "m1", "", "", 0, False)
+    assert only(request).question == Question(STORES["odds-by-match"], "m1", limit=0)
     texts = {each.name: each.text for each in request.unknown}
     assert texts.keys() == {"limmit", "unwach"}
     assert texts["limmit"].startswith("watch 1: limmit is unknown and ignored")

@@ -21,11 +21,10 @@ from ws_edge.errors import MalformedFrameError, UnavailableError, UnknownStoreEr
 from ws_edge.model.authorization import OwnerRule
 from ws_edge.model.listed_stores import fault_of, store_of
 from ws_edge.model.private_fields import PrivateField
-from ws_edge.model.states import KeyState, Position, RangeKey, StoreKey
+from ws_edge.model.questions import Question
+from ws_edge.model.states import KeyState, Position, StoreKey
 from ws_edge.model.stores import Store, Stores, find
 from ws_edge.watches.subscription import RowNews
-
-SORT = "2024-08-28T12:34:56.123456Z"
 
 
 def test_the_shipped_stores_say_whose_their_rows_are() -> None:
@@ -95,50 +94,29 @@ def test_a_listing_that_no_store_may_be_taken_from_is_named(name: str, changed: 
     assert reason in str(fault_of(stores.values(), EDGE_STORES))
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        StoreKey("orders-by-key", ""),
-        StoreKey("orders-by-key", "o", SORT, "m"),
-        StoreKey("orders-by-customer", "c"),
-        StoreKey("orders-by-customer", "c", SORT),
-        StoreKey("orders-by-key", "a\0b"),
-        StoreKey("orders-by-key", "x" * 1025),
-    ],
-)
-def test_a_key_that_the_store_cannot_have_is_refused(key: StoreKey) -> None:
-    with pytest.raises(MalformedFrameError):
-        SHIPPED_STORES[key.store].check(key)
-
-
-def test_a_key_of_the_stores_shape_passes() -> None:
-    stores = SHIPPED_STORES
-    stores["orders-by-key"].check(StoreKey("orders-by-key", "o"))
-    stores["orders-by-customer"].check(StoreKey("orders-by-customer", "c", SORT, "o"))
-
-
-WHOLE = RangeKey("orders-by-customer", "c", "", "", 0, False)
+KEY, RANGE = (Question(SHIPPED_STORES[name], "g") for name in ("orders-by-key", "orders-by-customer"))
 
 
 @pytest.mark.parametrize(
-    "key",
+    "question",
     [
-        WHOLE._replace(store="orders-by-key"),
-        WHOLE._replace(group=""),
-        WHOLE._replace(group="a\0b"),
-        WHOLE._replace(sort_from="x" * 1025),
-        WHOLE._replace(limit=-1),
-        WHOLE._replace(sort_from="2", sort_to="1"),
+        replace(KEY, group=""),
+        replace(KEY, group="a\0b"),
+        replace(KEY, group="x" * 1025),
+        replace(RANGE, group=""),
+        replace(RANGE, sort_from="x" * 1025),
+        replace(RANGE, limit=-1),
+        replace(RANGE, sort_from="2", sort_to="1"),
     ],
 )
-def test_a_range_that_the_store_cannot_have_is_refused(key: RangeKey) -> None:
+def test_a_question_that_the_store_cannot_answer_is_refused(question: Question) -> None:
     with pytest.raises(MalformedFrameError):
-        SHIPPED_STORES[key.store].check(key)
+        question.check()
 
 
-def test_a_range_of_a_store_with_members_passes() -> None:
-    for key in (WHOLE, WHOLE._replace(sort_from="1", sort_to="2", limit=5, reverse=True)):
-        SHIPPED_STORES[key.store].check(key)
+def test_a_question_of_the_stores_shape_passes() -> None:
+    for question in (KEY, RANGE, replace(RANGE, sort_from="1", sort_to="2", limit=5, reverse=True)):
+        question.check()
 
 
 STORES_OF_A_TEAM = """

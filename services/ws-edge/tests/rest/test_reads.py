@@ -194,15 +194,6 @@ async def test_deleted_and_somebody_elses_and_unknown_rows_have_one_answer(
     assert {(len(page["rows"]), page["next_page_token"], "token" in page) for page in rows} == {(0, "", True)}
 
 
-async def test_staff_hear_that_a_row_was_deleted(edge: RunningEdge, operator: AsyncClient) -> None:
-    edge.query.put(KEY, ORDER)
-    edge.query.delete(KEY)
-    answer = await operator.get("/update/orders/12345")
-
-    assert answer.status_code == 404
-    assert "was deleted" in answer.json()["error"]["message"]
-
-
 async def test_a_row_that_cannot_be_read_is_an_error_among_the_others(edge: RunningEdge, operator: AsyncClient) -> None:
     put(edge, 1, 2, 3)
     edge.query.held[member(2)].payload = b"\xff"  # type: ignore[union-attr]

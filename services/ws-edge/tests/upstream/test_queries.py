@@ -16,7 +16,8 @@ from ws_edge.errors import (
     UnknownStoreError,
     UnreadableRowError,
 )
-from ws_edge.model.states import KeyState, Position, RangeKey, StoreKey
+from ws_edge.model.questions import Question
+from ws_edge.model.states import Position
 from ws_edge.upstream.queries import (
     Progress,
     Query,
@@ -27,7 +28,8 @@ from ws_edge.upstream.queries import (
 )
 
 STORE = SHIPPED_STORES["orders-by-key"]
-A, B = StoreKey("orders-by-key", "a"), StoreKey("orders-by-key", "b")
+MEMBERS = SHIPPED_STORES["orders-by-customer"]
+A, B = Question(STORE, "a"), Question(STORE, "b")
 
 
 def test_joined_queries_are_one_request() -> None:
@@ -56,14 +58,15 @@ def test_results_stand_where_their_queries_stand() -> None:
     state.commit_time.seconds = 5
     deleted = response.results.add(index=2).absence
     deleted.deleted, deleted.position.epoch, deleted.position.offset = True, 7, 43
-    answers = results(STORE, [Query.of(A), Query.of(B), Query.of(A)], response, 5000)
+    answers = results([Query.of(A), Query.of(B), Query.of(A)], response, 5000)
 
     assert answers[0] == Progress()
-    assert isinstance(answers[1], KeyState)
-    assert (answers[1].row, answers[1].owner, answers[1].position) == (order, "customer-0001", Position(7, 42))
-    assert answers[1].commit_ns == 5_000_000_000
-    assert isinstance(answers[2], KeyState)
-    assert (answers[2].row, answers[2].deleted, answers[2].commit_ns) == (None, True, None)
+    assert isinstance(answers[1], RangeResult)
+    [row] = answers[1].states
+    assert (row.row, row.owner, row.position) == (order, "customer-0001", Position(7, 42))
+    assert (row.commit_ns, answers[1].removals) == (5_000_000_000, [])
+    assert isinstance(answers[2], RangeResult)
+    assert (answers[2].states, answers[2].position) == ([], Position(7, 43))
 
 
 def test_an_unknown_key_says_since_when_that_is_certain() -> None:
@@ -71,19 +74,20 @@ def test_an_unknown_key_says_since_when_that_is_certain() -> None:
     certain, uncertain = (response.results.add(index=index).absence for index in (0, 1))
     certain.unchanged_since.epoch, certain.unchanged_since.offset = 7, 3
     uncertain.position.epoch, uncertain.position.offset = 7, 9
-    answers = results(STORE, [Query.of(A), Query.of(B)], response, 5000)
+    answers = results([Query.of(A), Query.of(B)], response, 5000)
 
-    assert [each.absent_after for each in answers if isinstance(each, KeyState)] == [Position(7, 3), None]
+    removals = [removal for each in answers if isinstance(each, RangeResult) for removal in each.removals]
+    assert [each.position for each in removals] == [Position(7, 3), Position(7, 9)]
 
 
 def test_a_row_of_another_message_is_unreadable_and_names_the_key() -> None:
     result = KeyResult(index=0)
     result.state.payload = b"\xff\xff\xff"
-    (answer,) = results(STORE, [Query.of(A)], BatchGetStatesResponse(results=[result]), 5000)
+    (answer,) = results([Query.of(A)], BatchGetStatesResponse(results=[result]), 5000)
 
-    assert isinstance(answer, KeyState)
+    assert isinstance(answer, RangeResult)
     with pytest.raises(UnreadableRowError, match="orders-by-key/a"):
-        answer.check_readable()
+        answer.states[0].check_readable()
 
 
 def test_statuses_of_the_query_service_become_the_edges_errors() -> None:
@@ -91,7 +95,7 @@ def test_statuses_of_the_query_service_become_the_edges_errors() -> None:
     for code, error in expected.items():
         result = KeyResult(index=0)
         result.error.code, result.error.message = code, "the reason"
-        (answer,) = results(STORE, [Query.of(A)], BatchGetStatesResponse(results=[result]), 5000)
+        (answer,) = results([Query.of(A)], BatchGetStatesResponse(results=[result]), 5000)
 
         assert isinstance(answer, error)
         assert "the reason" in str(answer)
@@ -99,21 +103,16 @@ def test_statuses_of_the_query_service_become_the_edges_errors() -> None:
 
 
 def test_keys_and_ranges_are_one_request_and_their_results_stand_where_they_were_asked() -> None:
-    members = SHIPPED_STORES["orders-by-customer"]
-    quiet, moved = (RangeKey("orders-by-customer", group, "1", "2", 5, True) for group in ("quiet", "moved"))
-    queries: list[Query] = [
-        Query.of(quiet, None, False),
-        Query.of(A),
-        Query.of(moved, Position(7, 3), True),
-    ]
-    request = BatchGetStatesRequest.FromString(batch(members, queries))
+    quiet, moved = (Question(MEMBERS, group, "1", "2", 5, True) for group in ("quiet", "moved"))
+    queries = [Query.of(quiet), Query.of(A), Query.of(moved, Position(7, 3), True)]
+    request = BatchGetStatesRequest.FromString(batch(MEMBERS, queries))
     response = BatchGetStatesResponse()
     response.results.add(index=0).state.position.offset = 9
     result = response.ranges.add(index=1, whole=True, more=True, removals_complete=True)
     result.position.epoch, result.position.offset = 7, 9
     result.states.add(payload=Order(order_id="o", customer_id="moved").SerializeToString()).key.member = "o"
     result.removals.add(key=StateKey(group="moved", sort="1", member="p")).absence.position.offset = 8
-    answers = results(members, queries, response, 5000)
+    answers = results(queries, response, 5000)
 
     assert [(each.group, each.limit, each.reverse, each.whole) for each in request.ranges] == [
         ("quiet", 5, True, False),
@@ -121,7 +120,8 @@ def test_keys_and_ranges_are_one_request_and_their_results_stand_where_they_were
     ]
     assert request.ranges[1].after.offset == 3
     assert answers[0] == Progress()
-    assert isinstance(answers[1], KeyState)
+    assert isinstance(answers[1], RangeResult)
+    assert answers[1].position.offset == 9
     assert isinstance(answers[2], RangeResult)
     assert (answers[2].after, answers[2].position) == (Position(7, 3), Position(7, 9))
     assert (answers[2].whole, answers[2].more, answers[2].removals_complete) == (True, True, True)
@@ -130,13 +130,12 @@ def test_keys_and_ranges_are_one_request_and_their_results_stand_where_they_were
 
 
 def test_a_range_that_is_left_out_is_as_far_as_the_partition_that_names_it() -> None:
-    members = SHIPPED_STORES["orders-by-customer"]
-    named, unnamed = (Query.of(RangeKey("orders-by-customer", name, "", "", 5, False)) for name in ("alice", "bob"))
+    named, unnamed = (Query.of(Question(MEMBERS, name, limit=5)) for name in ("alice", "bob"))
     response = BatchGetStatesResponse()
     response.freshness.add(partition=0, current_through=PositionProto(epoch=7, offset=90))
     response.freshness.add(partition=1, current_through=PositionProto(epoch=7, offset=50), ranges=[1])
 
-    answers = results(members, [unnamed, Query.of(A), named], response, 5000)
+    answers = results([unnamed, Query.of(A), named], response, 5000)
 
     assert answers == [Progress(), Progress(), Progress(Position(7, 50))]
 
@@ -146,17 +145,17 @@ def test_a_lag_from_the_bound_on_is_that_of_the_partition_of_each_key() -> None:
     response.results.add(index=1).state.payload = Order(order_id="b").SerializeToString()
     response.freshness.add(partition=0, lag_ms=4999, keys=[0])
     response.freshness.add(partition=1, lag_ms=5000, keys=[1, 2])
-    current, changed, unchanged = results(STORE, [Query.of(A), Query.of(B), Query.of(A)], response, 5000)
+    current, changed, unchanged = results([Query.of(A), Query.of(B), Query.of(A)], response, 5000)
 
     assert (current, unchanged) == (Progress(), Progress(None, 5000))
-    assert isinstance(changed, KeyState)
+    assert isinstance(changed, RangeResult)
     assert changed.lag_ms == 5000
 
 
 def test_a_range_that_fails_is_a_failure() -> None:
-    query = Query.of(RangeKey("orders-by-customer", "alice", "", "", 5, False), None, False)
+    query = Query.of(Question(MEMBERS, "alice", limit=5))
     response = BatchGetStatesResponse()
     response.ranges.add(index=0).error.message = "too many rows"
-    (answer,) = results(STORE, [query], response, 5000)
+    (answer,) = results([query], response, 5000)
 
     assert isinstance(answer, UnavailableError)

@@ -1,7 +1,7 @@
 """Keys are requested from their owner, and from the next instance when the owner fails."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 import grpc
 import pytest
@@ -10,12 +10,14 @@ from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import Clock, FakeQueryService, until
 from testkit.ws_edge.fake_query_service import SHIPPED_STORES
 from ws_edge.errors import MalformedFrameError, RequestError, UnavailableError
-from ws_edge.model.states import KeyState, Position, RangeKey, StoreKey
-from ws_edge.upstream.queries import Progress, Query, RangeResult, Scan
+from ws_edge.model.questions import Question
+from ws_edge.model.states import Position, StoreKey
+from ws_edge.upstream.queries import Page, Progress, Query, RangeResult, Result, Scan
 from ws_edge.upstream.query_client import QueryClient, ShardWatch
 
 STORE = SHIPPED_STORES["orders-by-key"]
-KEYS = [StoreKey("orders-by-key", f"order-{n}") for n in range(10)]
+QUESTIONS = [Question(STORE, f"order-{n}") for n in range(10)]
+KEYS = [StoreKey(STORE.name, each.group) for each in QUESTIONS]
 
 
 @pytest.fixture
@@ -46,22 +48,28 @@ def fill(service: FakeQueryService) -> None:
         service.put(key, Order(order_id=key.group))
 
 
+def orders(answers: Iterable[Result | Page | BaseException]) -> list[str]:
+    """The ids of orders in answers that have rows."""
+    rows = [row for each in answers if isinstance(each, RangeResult | Page) for row in each.states]
+    return [row.row.order_id for row in rows if not row.is_unreadable]
+
+
 async def test_the_owner_is_asked_straight_in_batches_within_the_limit(
     client: QueryClient, owner: FakeQueryService, other: FakeQueryService
 ) -> None:
     fill(owner)
-    answers = await client.poll(STORE, [Query.of(key) for key in KEYS])
+    answers = await client.poll(STORE, [Query.of(each) for each in QUESTIONS])
 
-    assert [answer.row.order_id for answer in answers if isinstance(answer, KeyState)] == [key.group for key in KEYS]
+    assert orders(answers) == [key.group for key in KEYS]
     assert owner.calls["BatchGetStates"] == 3
     assert other.calls["BatchGetStates"] == 0
 
 
 async def test_a_key_without_a_newer_value_has_no_result(client: QueryClient, owner: FakeQueryService) -> None:
     fill(owner)
-    queries = [Query.of(key) for key in KEYS]
+    queries = [Query.of(each) for each in QUESTIONS]
     answers = await client.poll(STORE, queries)
-    positions = [answer.position for answer in answers if isinstance(answer, KeyState)]
+    positions = [answer.position for answer in answers if isinstance(answer, RangeResult)]
     known = [query.newer_than(position) for query, position in zip(queries, positions, strict=True)]
     owner.put(KEYS[3], Order(order_id="newer"))
     again = await client.poll(STORE, known)
@@ -74,12 +82,12 @@ async def test_when_the_owner_is_gone_the_next_instance_answers_the_same_call(
 ) -> None:
     fill(other)
     await owner.stop()
-    answers = await client.poll(STORE, [Query.of(key) for key in KEYS])
+    answers = await client.poll(STORE, [Query.of(each) for each in QUESTIONS])
 
-    assert all(isinstance(answer, KeyState) and answer.row is not None for answer in answers)
+    assert len(orders(answers)) == len(KEYS)
     assert client.failed.is_set()
     calls_before = owner.calls["BatchGetStates"]
-    await client.poll(STORE, [Query.of(KEYS[0])])
+    await client.poll(STORE, [Query.of(QUESTIONS[0])])
     assert owner.calls["BatchGetStates"] == calls_before
 
 
@@ -87,7 +95,7 @@ async def test_when_no_instance_answers_every_key_has_its_error(
     client: QueryClient, owner: FakeQueryService, other: FakeQueryService
 ) -> None:
     owner.failing = other.failing = grpc.StatusCode.UNAVAILABLE
-    answers = await client.poll(STORE, [Query.of(key) for key in KEYS])
+    answers = await client.poll(STORE, [Query.of(each) for each in QUESTIONS])
 
     assert all(isinstance(answer, UnavailableError) for answer in answers)
     with pytest.raises(UnavailableError, match="scripted to fail"):
@@ -98,14 +106,13 @@ async def test_lookups_at_the_same_time_share_a_batch_for_each_owner(
     client: QueryClient, owner: FakeQueryService, other: FakeQueryService
 ) -> None:
     fill(owner)
-    absent = StoreKey("orders-by-key", "nobody")
-    alone = [await client.get(STORE, key) for key in (*KEYS[:3], absent)]
+    asked = *QUESTIONS[:3], Question(STORE, "nobody")
+    alone = [await client.get(each) for each in asked]
     assert owner.calls["BatchGetStates"] == 4
-    together = await asyncio.gather(*(client.get(STORE, key) for key in (*KEYS[:3], absent)))
+    together = await asyncio.gather(*(client.get(each) for each in asked))
 
-    assert [(state.key, state.position, state.row) for state in together] == [
-        (state.key, state.position, state.row) for state in alone
-    ]
+    assert orders(together) == orders(alone) == [each.group for each in asked[:3]]
+    assert [page.position for page in together] == [page.position for page in alone]
     assert owner.calls["BatchGetStates"] == 5
     assert other.calls["BatchGetStates"] == 0
 
@@ -115,15 +122,11 @@ async def test_a_row_that_cannot_be_read_spoils_no_lookup_beside_it(
 ) -> None:
     fill(owner)
     owner.held[KEYS[0]].payload = b"\xff"  # type: ignore[union-attr]
-    answers = await asyncio.gather(*(client.get(STORE, key) for key in KEYS[:4]), return_exceptions=True)
+    answers = await asyncio.gather(*(client.get(each) for each in QUESTIONS[:4]), return_exceptions=True)
 
-    assert isinstance(answers[0], KeyState)
-    assert answers[0].is_unreadable
-    assert [state.row.order_id for state in answers[1:] if isinstance(state, KeyState)] == [
-        "order-1",
-        "order-2",
-        "order-3",
-    ]
+    assert isinstance(answers[0], Page)
+    assert answers[0].states[0].is_unreadable
+    assert orders(answers[1:]) == ["order-1", "order-2", "order-3"]
 
 
 async def test_a_key_that_is_refused_costs_those_asked_with_it_a_few_calls(service: FakeQueryService) -> None:
@@ -133,7 +136,7 @@ async def test_a_key_that_is_refused_costs_those_asked_with_it_a_few_calls(servi
     service.refused = frozenset({keys[40]})
     client = QueryClient([service.address], timeout=30.0, batch_limit=64)
     await client.list_shards()
-    answers = await asyncio.gather(*(client.get(STORE, key) for key in keys), return_exceptions=True)
+    answers = await asyncio.gather(*(client.get(Question(STORE, key.group)) for key in keys), return_exceptions=True)
     await client.close()
 
     assert [key for key, answer in zip(keys, answers, strict=True) if isinstance(answer, Exception)] == [keys[40]]
@@ -145,7 +148,7 @@ async def test_lookups_at_the_same_time_have_each_an_error_when_no_instance_answ
     client: QueryClient, owner: FakeQueryService, other: FakeQueryService
 ) -> None:
     owner.failing = other.failing = grpc.StatusCode.UNAVAILABLE
-    answers = await asyncio.gather(*(client.get(STORE, key) for key in KEYS[:3]), return_exceptions=True)
+    answers = await asyncio.gather(*(client.get(each) for each in QUESTIONS[:3]), return_exceptions=True)
 
     assert [type(answer) for answer in answers] == [UnavailableError] * 3
     assert len({id(answer) for answer in answers}) == 3
@@ -155,19 +158,19 @@ async def test_a_caller_that_goes_away_leaves_the_lookups_beside_it_alone(
     client: QueryClient, owner: FakeQueryService
 ) -> None:
     fill(owner)
-    tasks = [asyncio.create_task(client.get(STORE, key)) for key in KEYS[:3]]
+    tasks = [asyncio.create_task(client.get(each)) for each in QUESTIONS[:3]]
     await asyncio.sleep(0)
     tasks[0].cancel()
     answers = await asyncio.gather(*tasks, return_exceptions=True)
 
     assert isinstance(answers[0], asyncio.CancelledError)
-    assert all(isinstance(answer, KeyState) for answer in answers[1:])
+    assert orders(answers) == ["order-1", "order-2"]
 
 
 async def test_a_slow_instance_is_given_up_after_the_timeout(service: FakeQueryService) -> None:
     service.delay = 5.0
     client = QueryClient([service.address], timeout=0.05, batch_limit=10, clock=Clock())
-    (answer,) = await client.poll(STORE, [Query.of(KEYS[0])])
+    (answer,) = await client.poll(STORE, [Query.of(QUESTIONS[0])])
     await client.close()
 
     assert isinstance(answer, UnavailableError)
@@ -177,7 +180,7 @@ async def test_a_call_that_is_wrong_is_not_tried_elsewhere(
     client: QueryClient, owner: FakeQueryService, other: FakeQueryService
 ) -> None:
     owner.failing = grpc.StatusCode.INVALID_ARGUMENT
-    (answer,) = await client.poll(STORE, [Query.of(KEYS[0])])
+    (answer,) = await client.poll(STORE, [Query.of(QUESTIONS[0])])
     with pytest.raises(MalformedFrameError):
         await client.scan(STORE, Scan("g"))
 
@@ -191,10 +194,10 @@ async def test_the_connection_to_an_instance_that_left_the_map_is_closed(
 ) -> None:
     fill(owner)
     fill(other)
-    await client.poll(STORE, [Query.of(KEYS[0])])
+    await client.poll(STORE, [Query.of(QUESTIONS[0])])
     owner.address = other.address
     await client.refresh()
-    await client.poll(STORE, [Query.of(KEYS[0])])
+    await client.poll(STORE, [Query.of(QUESTIONS[0])])
 
     assert (owner.calls["BatchGetStates"], other.calls["BatchGetStates"]) == (1, 1)
 
@@ -208,14 +211,14 @@ async def test_a_range_follows_the_partition_that_answered_also_when_the_map_is_
     client = QueryClient([service.address], timeout=30.0, batch_limit=10)
     service.has_crc32 = has_crc32
     await client.list_shards()
-    alice = RangeKey("orders-by-customer", "alice", "", "", 5, False)
+    alice = Question(members, "alice", limit=5)
     of_the_map, service.partitions = service.partition_of("alice"), 9
     service.offset, service.ahead = 5, {of_the_map: 50}
-    (progress,) = await client.poll(members, [Query.of(alice, Position(7, 3), False)])
+    (progress,) = await client.poll(members, [Query.of(alice, Position(7, 3))])
     order = StoreKey("orders-by-customer", "alice", "1", "order-1")
     service.put(order, Order(order_id="order-1", customer_id="alice"))
     assert isinstance(progress, Progress)
-    (changed,) = await client.poll(members, [Query.of(alice, progress.position, False)])
+    (changed,) = await client.poll(members, [Query.of(alice, progress.position)])
     await client.close()
 
     assert service.partition_of("alice") not in service.ahead

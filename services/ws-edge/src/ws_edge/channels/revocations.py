@@ -122,9 +122,10 @@ class Revocations:
         if watch is not None and watch.known.is_set():
             check(caller, watch.revocation)
         else:
-            state = await self.client.get(self.store, revocation_key(principal))
-            state.check_readable()
-            check(caller, state.row)
+            rows = (await self.client.get(Question(self.store, principal))).states
+            for state in rows:
+                state.check_readable()
+                check(caller, state.row)
 
 
 def check(caller: Caller, revocation: Revocation | None) -> None:
@@ -162,9 +163,9 @@ class RevocationLog:
         await self._write(principal, None)
 
     async def _write(self, principal: str, revocation: Revocation | None) -> None:
-        writer, key = configured(self.writer, "revocation is"), revocation_key(principal)
-        REVOCATIONS.check(key)
-        await writer.write({key: revocation})
+        writer = configured(self.writer, "revocation is")
+        Question(REVOCATIONS, principal).check()
+        await writer.write({revocation_key(principal): revocation})
 
 
 def revocation_key(principal: str) -> StoreKey:

@@ -13,7 +13,8 @@ from google.protobuf.struct_pb2 import Value
 from statecast.push.v2.push_pb2 import ClientFrame, Watch
 from statecast_service.settings import suggest
 from ws_edge.errors import MalformedFrameError, MalformedWatchError, RequestError
-from ws_edge.model.states import AnyKey, Path, RangeKey, StoreKey
+from ws_edge.model.questions import Question, question_of
+from ws_edge.model.states import Path
 from ws_edge.model.steps import MAX_STEPS, Step, step_of
 from ws_edge.model.stores import Store, Stores, check_key_part, find
 
@@ -25,11 +26,10 @@ CHANNEL_FIELDS = frozenset({"id", "channel", "token", "below"})
 
 
 class WatchRequest(NamedTuple):
-    """A watch to begin. Its stores are resolved, and `key` has the limit that was asked for."""
+    """A watch to begin. Its stores are resolved; the question has the limit that was asked for."""
 
     id: int
-    store: Store
-    key: AnyKey
+    question: Question
     steps: tuple[Step, ...] = ()
     fields: tuple[str, ...] = ()
     """The fields of a row to be sent, sorted; none for all."""
@@ -190,8 +190,8 @@ def _channel_request(message: Watch) -> ChannelRequest:
 
 def _watch_request(message: Watch, stores: Stores) -> WatchRequest:
     store = find(stores, message.store)
-    key = key_of(store, message.group, message)
-    store.check(key)
+    question = question_of(store, message.group, message)
+    question.check()
     if len(message.steps) > MAX_STEPS:
         raise MalformedFrameError(f"it has {len(message.steps)} steps: at most {MAX_STEPS} are followed")
     steps, before = list[Step](), store
@@ -202,8 +202,7 @@ def _watch_request(message: Watch, stores: Stores) -> WatchRequest:
         before = step.store
     return WatchRequest(
         message.id,
-        store,
-        key,
+        question,
         tuple(steps),
         fields_of(store, message.fields),
         message.delta,
@@ -212,15 +211,6 @@ def _watch_request(message: Watch, stores: Stores) -> WatchRequest:
         message.token,
         _below(message),
     )
-
-
-def key_of(store: Store, group: str, bounds: Watch) -> AnyKey:
-    """Returns the key or range of a group. Raises MalformedFrameError for bounds where a group has one value."""
-    if store.members:
-        return RangeKey(store.name, group, bounds.sort_from, bounds.sort_to, bounds.limit, bounds.reverse)
-    if bounds.sort_from or bounds.sort_to:
-        raise MalformedFrameError(f"{store.name} has one value per group: leave sort_from and sort_to out")
-    return StoreKey(store.name, group)
 
 
 def fields_of(store: Store, names: Iterable[str]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ws_edge.errors import ForbiddenError
-from ws_edge.model.states import AnyKey, KeyState
+from ws_edge.model.states import KeyState
 
 STAFF_GROUP = "staff"
 EVERYONE = "\0everyone"
@@ -53,16 +53,16 @@ class OwnerRule:
             return EVERYONE
         return text if self.field else ""
 
-    def owner_by_key(self, key: AnyKey) -> str:
-        """As `owner_of`, of a row that cannot be read: the key alone says it, or only staff may hear of the row."""
-        return key.group if self.group else self.owner_of("")
+    def owner_by_group(self, group: str) -> str:
+        """As `owner_of`, of a row that cannot be read: its group says it, or only staff may hear of the row."""
+        return group if self.group else self.owner_of("")
 
     def has_rows_for(self, consumer: Consumer) -> bool:
         """Whether the store can have rows that the consumer may see."""
         return consumer.staff or self.everyone or self.field is not None
 
     def shows_all(self, consumer: Consumer) -> bool:
-        """Whether a consumer that passes `check_key` may see whatever row the group has, or has ever had."""
+        """Whether a consumer that passes `check_group` may see whatever row the group has, or has ever had."""
         return consumer.staff or self.group or self.everyone
 
 
@@ -78,11 +78,11 @@ def check_store(consumer: Consumer, rule: OwnerRule, store: str) -> None:
         check_staff(consumer, f"the store {store}")
 
 
-def check_key(consumer: Consumer, rule: OwnerRule, key: AnyKey) -> None:
-    """Raises ForbiddenError when the key or range alone shows that the consumer may not see its rows."""
-    check_store(consumer, rule, key.store)
-    if rule.group and not consumer.staff and key.group != consumer.id:
-        raise ForbiddenError(f"the group {key.group} of the store {key.store} belongs to somebody else")
+def check_group(consumer: Consumer, rule: OwnerRule, store: str, group: str) -> None:
+    """Raises ForbiddenError when the group of a store alone shows that the consumer may not see its rows."""
+    check_store(consumer, rule, store)
+    if rule.group and not consumer.staff and group != consumer.id:
+        raise ForbiddenError(f"the group {group} of the store {store} belongs to somebody else")
 
 
 def check_all_rows(consumer: Consumer, rule: OwnerRule, store: str) -> None:
@@ -101,8 +101,3 @@ def may_see(consumer: Consumer, state: KeyState) -> bool:
 def seen_by(consumer: Consumer, state: KeyState) -> KeyState:
     """The state as a consumer who may see the row sees it, without the private fields of others."""
     return state.seen_whole() if consumer.staff else state.seen_by(consumer.id)
-
-
-def check_row(consumer: Consumer, state: KeyState) -> None:
-    if not may_see(consumer, state):
-        raise ForbiddenError(f"{state.key} belongs to somebody else")

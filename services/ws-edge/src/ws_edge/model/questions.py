@@ -1,16 +1,27 @@
-"""The question of a watch: a range of a group, or a key, which is a range of one."""
+"""The question of a watch or a read: a range of a group, or a key, which is a range of one."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
-from ws_edge.model.states import AnyKey, RangeKey
-from ws_edge.model.stores import Store
+from ws_edge.errors import MalformedFrameError
+from ws_edge.model.stores import Store, check_key_part
+
+
+class Bounds(Protocol):
+    """A message that asks for a part of a group."""
+
+    sort_from: str
+    sort_to: str
+    limit: int
+    reverse: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """The first `limit` rows of a group, from `sort_from` to below `sort_to`; empty bounds are open.
 
-    A store with one row per group has keys: its questions have the limit 1 and no bounds. `limit` is the one in force.
+    A store with one row per group has keys: its questions have the limit 1 and no bounds. The limit of a range is 0
+    until one is granted.
     """
 
     store: Store
@@ -26,11 +37,26 @@ class Question:
         """Whether the group has one row."""
         return not self.store.members
 
+    def check(self) -> None:
+        """Raises MalformedFrameError when the store cannot have such a group or range."""
+        if not self.group:
+            raise MalformedFrameError(f"the {'key' if self.is_key else 'range'} names no group")
+        if self.limit < 0:
+            raise MalformedFrameError(f"limit is {self.limit}: it is a number of members, and 0 takes the default")
+        if self.sort_to and self.sort_to.encode() < self.sort_from.encode():
+            raise MalformedFrameError("sort_to is below sort_from: swap them")
+        for name in ("group", "sort_from", "sort_to"):
+            check_key_part(name, getattr(self, name))
+
     def __str__(self) -> str:
         bounds = "" if self.is_key else f"/[{self.sort_from}..{self.sort_to})"
         return f"{self.store.name}/{self.group}{bounds}"
 
 
-def question_of(store: Store, key: AnyKey) -> Question:
-    """Returns the question of a key or range, which has the limit in force."""
-    return Question(store, *key[1:]) if isinstance(key, RangeKey) else Question(store, key.group)
+def question_of(store: Store, group: str, bounds: Bounds) -> Question:
+    """Returns what a message asks for. Raises MalformedFrameError for bounds where a group has one value."""
+    if store.members:
+        return Question(store, group, bounds.sort_from, bounds.sort_to, bounds.limit, bounds.reverse)
+    if bounds.sort_from or bounds.sort_to:
+        raise MalformedFrameError(f"{store.name} has one value per group: leave sort_from and sort_to out")
+    return Question(store, group)

@@ -22,37 +22,8 @@ class StoreKey(NamedTuple):
         return "/".join(part for part in self if part)
 
 
-class RangeKey(NamedTuple):
-    """At most `limit` members of a group, the first or the last, from `sort_from` to below `sort_to`; empty is open."""
-
-    store: str
-    group: str
-    sort_from: str
-    sort_to: str
-    limit: int
-    reverse: bool
-
-    def __str__(self) -> str:
-        return f"{self.store}/{self.group}/[{self.sort_from}..{self.sort_to})"
-
-
-AnyKey = StoreKey | RangeKey
-"""What can be watched."""
-
 Path = tuple[str, ...]
 """The rows of a query that lead to a range, by their names."""
-
-
-class Place(NamedTuple):
-    """Where in which query a range or key is watched."""
-
-    query: str
-    path: Path
-
-
-def rows_of(key: AnyKey) -> int:
-    """How many rows the edge may have to hold for the key or range."""
-    return key.limit if isinstance(key, RangeKey) else 1
 
 
 def name_of(key: StoreKey) -> str:
@@ -88,16 +59,8 @@ class KeyState:
     """The row as a Protobuf message of the store, or UnreadableRow; only codecs and REST read its fields."""
     owner: str = ""
     """What OwnerRule.owner_of says of the row; empty when there is no row."""
-    deleted: bool = False
-    """Whether a deletion is known, which tells a row that is gone from one that never was."""
     commit_ns: int | None = None
     """When the change was committed at the source, in nanoseconds since 1970; None when that is not known."""
-    size: int = 0
-    """The bytes of the encoded row."""
-    absent_after: Position | None = None
-    """The position since which the key is known to be absent; None when that is not certain, or there is a row."""
-    lag_ms: int = 0
-    """For how long this may have been out of date when it was last read, in milliseconds; 0 for a short time."""
     document: Any = None
     """The row as JSON, once it was asked for; a row of JSON that is null has none."""
     bodies: dict[Form, bytes] = field(default_factory=dict)
@@ -127,11 +90,6 @@ class KeyState:
         if isinstance(self.row, UnreadableRow):
             raise UnreadableRowError(f"the row of {self.key} cannot be read, tell the operators: {self.row.reason}")
 
-    def note_lag(self, lag_ms: int) -> None:
-        """Notes for how long it may have been out of date when it was last read."""
-        for state in (self, *self.views.values()):
-            state.lag_ms = lag_ms
-
     def _view(self, viewer: str, row_of: Callable[[PrivateRow], Message]) -> "KeyState":
         if self.private is None:
             return self
@@ -141,23 +99,14 @@ class KeyState:
             view = self.views[viewer] = replace(self, row=row, private=None, document=None, bodies={}, views={})
         return view
 
-    def is_newer_than(self, after: Position | None) -> bool:
-        """Whether this is news to somebody who has read everything up to `after`."""
-        needed = self.absent_after or self.position
-        return after is None or after.epoch != needed.epoch or after.offset < needed.offset
-
 
 def is_news(latest: KeyState, state: KeyState) -> bool:
-    """Whether `state`, of the same epoch, tells somebody who knows `latest` anything.
+    """Whether a row, of the same epoch, tells somebody who knows the row `latest` anything.
 
-    The position of a key that was never there moves with its partition, and a deletion is forgotten after a while:
-    neither is news to somebody who knows that there is no row. A version that a replay wrote again has a later position
-    at some replicas, and is no news either.
+    A version that a replay wrote again has a later position at some replicas, and is no news.
     """
     if state.position.offset <= latest.position.offset:
         return False
-    if state.row is None:
-        return latest.row is not None or (state.deleted and not latest.deleted)
     if state.commit_ns is None or state.commit_ns != latest.commit_ns or state.row != latest.row:
         return True
     return state.private is not None and (latest.private is None or state.private.full != latest.private.full)

@@ -12,7 +12,6 @@ from ws_edge.errors import MalformedFrameError, UnavailableError, UnknownStoreEr
 from ws_edge.model import json_rows
 from ws_edge.model.authorization import OwnerRule
 from ws_edge.model.private_fields import PrivateField
-from ws_edge.model.states import AnyKey, RangeKey
 
 MAX_KEY_PART = 1024
 JSON = "json"
@@ -69,24 +68,6 @@ class Store:
     def text_of(self, row: Message, field: str) -> str:
         """Returns the content of a text field of the row."""
         return json_rows.text_of(row, field) if self.message is Value else str(getattr(row, field))
-
-    def check(self, key: AnyKey) -> None:
-        """Raises MalformedFrameError when this store cannot have the key or range."""
-        if not key.group:
-            raise MalformedFrameError(f"the {'range' if isinstance(key, RangeKey) else 'key'} names no group")
-        if isinstance(key, RangeKey):
-            if not self.members:
-                raise MalformedFrameError(f"{self.name} has one value per group: subscribe to its keys")
-            if key.limit < 0:
-                raise MalformedFrameError(f"limit is {key.limit}: it is a number of members, and 0 takes the default")
-            if key.sort_to and key.sort_to.encode() < key.sort_from.encode():
-                raise MalformedFrameError("sort_to is below sort_from: swap them")
-        elif self.members and not (key.sort and key.member):
-            raise MalformedFrameError(f"a key of {self.name} needs group, sort and member")
-        elif not self.members and (key.sort or key.member):
-            raise MalformedFrameError(f"a key of {self.name} has a group only")
-        for name, part in zip(key._fields[1:4], key[1:4], strict=True):
-            check_key_part(name, part)
 
 
 Stores = Mapping[str, Store]

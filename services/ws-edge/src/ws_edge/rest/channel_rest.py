@@ -86,7 +86,7 @@ class ChannelRest:
         if foreign:
             raise MalformedFrameError(f"a watch of a channel has no {', '.join(foreign)}: leave it out")
         asked = watch_request(watch, self.stores)
-        check_rights(consumer, asked.key, asked.steps, self.stores)
+        check_rights(consumer, asked.question, asked.steps)
 
     def _answer(self, channel: Channel, status: int = 200) -> Response:
         watches = [NamedWatch(name=name, watch=watch) for name, watch in channel.watches.items()]

@@ -17,10 +17,10 @@ from ws_edge.auth.page_tokens import PageTokens
 from ws_edge.channels.revocations import Revocations
 from ws_edge.codec.requests import fields_of, watch_request
 from ws_edge.errors import MalformedFrameError, NoStateError, UnreadableRowError
-from ws_edge.model.authorization import Consumer, check_all_rows, check_key, may_see, seen_by
+from ws_edge.model.authorization import Consumer, check_all_rows, check_group, may_see, seen_by
 from ws_edge.model.documents import document
-from ws_edge.model.questions import question_of
-from ws_edge.model.states import KeyState, StoreKey
+from ws_edge.model.questions import Question
+from ws_edge.model.states import KeyState
 from ws_edge.model.stores import Store, Stores, check_key_part, check_known, find
 from ws_edge.order_updates import STORE, order_reply
 from ws_edge.rest.caching import PublicCaching, conditional, key_etag, page_etag
@@ -94,21 +94,19 @@ class Reads:
     async def get_order(self, request: Request, order_id: KeyPart, if_none_match: IfNoneMatch = None) -> Response:
         """Answers once with the state of an order, as its socket tells it; the ETag is its position."""
         consumer = await self.consumer(request)
-        store, key = find(self.stores, STORE), StoreKey(STORE, order_id)
-        store.check(key)
-        check_key(consumer, store.rule, key)
-        state = await self.client.get(store, key)
-        if state.row is None or not may_see(consumer, state):
-            raise NoStateError(_absence(consumer, store, state))
+        question = Question(find(self.stores, STORE), order_id)
+        question.check()
+        page = await self._of_group(consumer, question)
+        if not page.rows:
+            raise NoStateError(f"there is no order {order_id} of yours")
+        [state] = page.rows
         state.check_readable()
-        state = seen_by(consumer, state)
-        token = token_of(mask_of(question_of(store, key), (), consumer), state.position)
 
         async def body() -> str:
-            return json_text(order_reply(state) | {"token": token})
+            return json_text(order_reply(state) | {"token": page.token})
 
-        control = self.caching.control(store, state.lag_ms)
-        return await conditional(body, key_etag(state), control, if_none_match, state.lag_ms)
+        control = self.caching.control(question.store, page.lag_ms)
+        return await conditional(body, key_etag(state), control, if_none_match, page.lag_ms)
 
     async def read_rows(
         self,
@@ -131,60 +129,50 @@ class Reads:
         its key from the first page to the last is on one of them, and once.
         """
         consumer = await self.consumer(request)
-        definition = find(self.stores, store)
-        watch = Watch(
-            store=store,
-            group=group or "",
-            sort_from=sort_from,
-            sort_to=sort_to,
-            limit=limit or self.page_size,
-            reverse=reverse,
-            fields=fields,
-        )
+        definition, size = find(self.stores, store), limit or self.page_size
         if group is None:
-            answered = await self._all_groups(consumer, watch, group_from, group_to, page_token)
+            told = fields_of(definition, fields)
+            scan = Scan("", sort_from, sort_to, reverse, size, "", group_from, group_to)
+            page = await self._of_all_groups(consumer, definition, scan, told, page_token)
         elif group_from or group_to:
             raise MalformedFrameError("group_from and group_to are for pages of all groups: leave them or group out")
         else:
-            answered = await self._one_group(consumer, watch, page_token)
-        etag = page_etag(answered.rows, not answered.next_page_token)
-        control = self.caching.control(definition, answered.lag_ms)
-        return await conditional(partial(page_body, answered), etag, control, if_none_match, answered.lag_ms)
+            bounds = Watch(sort_from=sort_from, sort_to=sort_to, limit=size, reverse=reverse)
+            bounds.MergeFrom(Watch(store=store, group=group, fields=fields))
+            asked = watch_request(bounds, self.stores)
+            page = await self._of_group(consumer, asked.question, asked.fields, page_token)
+        etag = page_etag(page.rows, not page.next_page_token)
+        control = self.caching.control(definition, page.lag_ms)
+        return await conditional(partial(page_body, page), etag, control, if_none_match, page.lag_ms)
 
-    async def _all_groups(
-        self, consumer: Consumer, watch: Watch, group_from: str, group_to: str, page_token: str
+    async def _of_all_groups(
+        self, consumer: Consumer, store: Store, scan: Scan, fields: tuple[str, ...], page_token: str
     ) -> RowPage:
-        store = find(self.stores, watch.store)
         check_all_rows(consumer, store.rule, store.name)
-        bounds = {"group_from": group_from, "group_to": group_to, "from": watch.sort_from, "to": watch.sort_to}
-        for name, part in bounds.items():
-            check_key_part(name, part)
-        if (watch.sort_from or watch.sort_to) and not store.members:
+        for name in ("group_from", "group_to", "sort_from", "sort_to"):
+            check_key_part(name, getattr(scan, name))
+        if (scan.sort_from or scan.sort_to) and not store.members:
             raise MalformedFrameError(f"{store.name} has one row per group: leave sort_from and sort_to out")
-        page = await self._scan(store, watch, page_token, group_from, group_to)
+        page = await self._scan(store, scan, page_token)
         rows = [seen_by(consumer, row) for row in page.states]
         next_token = self.page_tokens.seal(page.next_page_token)
-        return RowPage(rows, fields_of(store, watch.fields), next_token, page.lag_ms, names_group=True)
+        return RowPage(rows, fields, next_token, page.lag_ms, names_group=True)
 
-    async def _one_group(self, consumer: Consumer, watch: Watch, page_token: str) -> RowPage:
-        asked = watch_request(watch, self.stores)
-        store, key = asked.store, asked.key
-        check_key(consumer, store.rule, key)
-        mask = mask_of(question_of(store, key), asked.fields, consumer)
-        if isinstance(key, StoreKey):
-            state = await self.client.get(store, key)
-            rows = [seen_by(consumer, state)] if state.row is not None and may_see(consumer, state) else []
-            return RowPage(rows, asked.fields, "", state.lag_ms, token_of(mask, state.position))
-        page = await self._scan(store, watch, page_token)
+    async def _of_group(
+        self, consumer: Consumer, question: Question, fields: tuple[str, ...] = (), page_token: str = ""
+    ) -> RowPage:
+        store = question.store
+        check_group(consumer, store.rule, store.name, question.group)
+        bounds = question.sort_from, question.sort_to, question.reverse, question.limit
+        scan = Scan(question.group, *bounds)
+        page = await (self.client.get(question) if question.is_key else self._scan(store, scan, page_token))
         rows = [seen_by(consumer, row) for row in page.states if may_see(consumer, row)]
         next_token = self.page_tokens.seal(page.next_page_token)
-        token = "" if page_token or next_token else token_of(mask, page.position)
-        return RowPage(rows, asked.fields, next_token, page.lag_ms, token)
+        token = "" if page_token or next_token else token_of(mask_of(question, fields, consumer), page.position)
+        return RowPage(rows, fields, next_token, page.lag_ms, token)
 
-    async def _scan(self, store: Store, watch: Watch, page_token: str, *groups: str) -> ScannedPage:
-        token = self.page_tokens.open(page_token)
-        bounds = (watch.sort_from, watch.sort_to, watch.reverse, watch.limit)
-        return await self.client.scan(store, Scan(watch.group, *bounds, token, *groups))
+    async def _scan(self, store: Store, scan: Scan, page_token: str) -> ScannedPage:
+        return await self.client.scan(store, scan._replace(page_token=self.page_tokens.open(page_token)))
 
     async def get_consumer(self, request: Request) -> Response:
         """Answers with who is signed in."""
@@ -245,13 +233,6 @@ def _row_text(state: KeyState, page: RowPage) -> str:
 def _lag(lag_ms: int) -> dict[str, Any]:
     """The field `lag_s`, in whole seconds, where there is a lag to tell."""
     return {"lag_s": -(-lag_ms // 1000)} if lag_ms else {}
-
-
-def _absence(consumer: Consumer, store: Store, state: KeyState) -> str:
-    """Says that a key has no row. Where rows have owners, one text must do for all that an owner alone may know."""
-    if not store.rule.shows_all(consumer):
-        return f"there is no row of yours at {state.key}"
-    return f"{state.key} {'was deleted' if state.deleted else 'is not known'}"
 
 
 def _readable_store(store: Store) -> ReadableStore:

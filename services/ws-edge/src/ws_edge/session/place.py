@@ -15,8 +15,8 @@ from ws_edge.codec.frames import ENVELOPE_BYTES, FILL_BYTES, Codec, PlaceFrame
 from ws_edge.errors import RequestError, RowTooLargeError, UnreadableRowError
 from ws_edge.metrics import FrameTally
 from ws_edge.model.documents import field_holding
-from ws_edge.model.states import AnyKey, KeyState, Path, StoreKey, rows_of
-from ws_edge.model.stores import Store
+from ws_edge.model.questions import Question
+from ws_edge.model.states import KeyState, Path, StoreKey
 from ws_edge.watches.subscription import Beginning, RowNews, Subscriber, Subscription
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ class Place(Subscriber):
 
     tree: Tree
     path: Path
-    store: Store
-    key: AnyKey
+    question: Question
     view: View
     subscription: Subscription | None = None
     """None until the hub has it."""
@@ -49,7 +48,7 @@ class Place(Subscriber):
     @property
     def weight(self) -> int:
         """Returns as how many rows it counts: its limit, and more when it is told faster than every second."""
-        limit, interval = rows_of(self.key), self.tree.interval
+        limit, interval = self.question.limit, self.tree.interval
         return limit if not interval or interval >= 1 else round(limit / interval)
 
     @property
@@ -96,7 +95,7 @@ class Place(Subscriber):
         rows, size = list(self._carried), sum(map(len, self._carried))
         self._carried = ()
         if (failure := subscription.take_failure()) is not None:
-            rows.append(codec.error_body(StoreKey(subscription.watch.question.store.name, ""), failure))
+            rows.append(codec.error_body(StoreKey(self.question.store.name, ""), failure))
         while size < FILL_BYTES and (news := subscription.take_row()) is not None:
             self.tree.follow(self, news.state)
             body = self._body(news, codec, tally, max_bytes)
@@ -144,9 +143,9 @@ class Place(Subscriber):
             self.view = self.view._replace(key_field=shown[0], sort_field=shown[1])
         return Watching(
             resumed=beginning.resumed,
-            message=subscription.watch.question.store.kind,
+            message=self.question.store.kind,
             key_field=self.view.key_field,
             sort_field=self.view.sort_field,
-            limit=rows_of(self.key),
+            limit=self.question.limit,
             interval_ms=round(subscription.options.interval * 1000),
         )

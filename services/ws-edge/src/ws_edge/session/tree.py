@@ -14,10 +14,9 @@ from ws_edge.errors import (
     TooManyRowsError,
     TooManySubscriptionsError,
 )
-from ws_edge.model.authorization import Consumer, check_key
-from ws_edge.model.questions import question_of
-from ws_edge.model.states import AnyKey, KeyState, Path, name_of
-from ws_edge.model.stores import Store
+from ws_edge.model.authorization import Consumer, check_group
+from ws_edge.model.questions import Question
+from ws_edge.model.states import KeyState, Path, name_of
 from ws_edge.session.place import Place
 from ws_edge.watches.hub import Hub
 from ws_edge.watches.subscription import WatchOptions
@@ -41,8 +40,8 @@ class Parent(Protocol):
 class Listener(Protocol):
     """The watches of a socket. They must neither block nor raise, `add` apart."""
 
-    def granted(self, key: AnyKey, /) -> AnyKey:
-        """Returns the key or range with the limit in force."""
+    def granted(self, question: Question, /) -> Question:
+        """Returns the question with the limit in force."""
 
     def add(self, place: Place, /) -> None:
         """Counts a place that begins.
@@ -101,12 +100,12 @@ class Tree:
     @property
     def stores(self) -> frozenset[str]:
         """The names of the stores of all steps."""
-        return frozenset((self.request.store.name, *(step.store.name for step in self.request.steps)))
+        return frozenset((self.request.question.store.name, *(step.store.name for step in self.request.steps)))
 
     def begin(self) -> None:
         """Starts the first place. Raises RequestError."""
         request = self.request
-        self._watch(ROOT, request.store, self.listener.granted(request.key), request.fields, request.token)
+        self._watch(ROOT, self.listener.granted(request.question), request.fields, request.token)
 
     def close(self) -> None:
         """Ends all places."""
@@ -140,16 +139,16 @@ class Tree:
         if row.row is None:
             self._prune(path)  # the client drops it with the row
             return
-        key, child, step = self._next(place, row), self.places.get(path), self.request.steps[depth]
-        if child is not None and child.key == key:
+        question, child = self._next(place, row), self.places.get(path)
+        if child is not None and child.question == question:
             return
         if child is not None:
             self._end(path)
-        if key is None:
+        if question is None:
             return
         token = self._below.pop(path, "")
         try:
-            self._watch(path, step.store, key, step.fields, token)
+            self._watch(path, question, self.request.steps[depth].fields, token)
         except TooManySubscriptionsError as error:
             self._fail(TooManyRowsError(str(error)))
         except TooManyFieldListsError as error:
@@ -159,31 +158,29 @@ class Tree:
         """Returns all places."""
         return iter(tuple(self.places.values()))
 
-    def _next(self, place: Place, row: KeyState) -> AnyKey | None:
+    def _next(self, place: Place, row: KeyState) -> Question | None:
         """Returns what the next step watches for a row; None if it names nothing that the consumer may see."""
         if row.is_unreadable:
             return None
         step = self.request.steps[len(place.path)]
-        before = self.request.store if place.path == ROOT else self.request.steps[len(place.path) - 1].store
-        group = before.text_of(row.row, step.field)
-        key = self.listener.granted(step.key_for(group))
+        question = self.listener.granted(step.question(place.question.store.text_of(row.row, step.field)))
         try:
-            step.store.check(key)
-            check_key(self.consumer, step.store.rule, key)
+            question.check()
+            check_group(self.consumer, step.store.rule, step.store.name, question.group)
         except (MalformedFrameError, ForbiddenError):
             return None
-        return key
+        return question
 
-    def _watch(self, path: Path, store: Store, key: AnyKey, fields: tuple[str, ...], token: str) -> None:
+    def _watch(self, path: Path, question: Question, fields: tuple[str, ...], token: str) -> None:
         request = self.request
-        place = Place(self, path, store, key, View(fields, request.delta, request.times))
+        place = Place(self, path, question, View(fields, request.delta, request.times))
         self.listener.add(place)
         self.places[path] = place
         self._incomplete.add(path)
         if path != ROOT:
             self.places[path[:-1]].children.add(path[-1])
         options = WatchOptions(self.consumer, self.interval, fields, request.delta, token)
-        subscription = self.hub.subscribe(place, question_of(store, key), options)
+        subscription = self.hub.subscribe(place, question, options)
         if self.places.get(path) is place:
             place.subscription = subscription
         else:  # it has ended while it began

@@ -8,7 +8,8 @@ from ws_edge.auth.quotas import QuotaReservation
 from ws_edge.codec.requests import ChannelRequest, RefusedWatch, WatchRequest
 from ws_edge.errors import IdUsedError, RequestError, StoreChangedError, TooManySubscriptionsError
 from ws_edge.model.authorization import Consumer
-from ws_edge.model.states import AnyKey, Path
+from ws_edge.model.questions import Question
+from ws_edge.model.states import Path
 from ws_edge.model.steps import check_rights
 from ws_edge.session.channel_watch import ChannelListener, ChannelWatch
 from ws_edge.session.context import SessionContext
@@ -81,19 +82,19 @@ class Watches(Listener, ChannelListener):
         """Returns the places of all watches."""
         return (place for tree in self._trees.values() for place in tree.walk())
 
-    def granted(self, key: AnyKey, /) -> AnyKey:
-        return self.context.granted(key)
+    def granted(self, question: Question, /) -> Question:
+        return self.context.granted(question)
 
     def add(self, place: Place, /) -> None:
         limit = self.context.settings.max_places
         if place.full_path and self._places_below >= limit:
             text = f"the steps and channels of a socket may bring {limit} places: give narrower limits"
             raise TooManySubscriptionsError(text)
-        self.reservation.add(place.weight, place.store.name, place.view.fields)
+        self.reservation.add(place.weight, place.question.store.name, place.view.fields)
         self._places_below += bool(place.full_path)
 
     def remove(self, place: Place, /) -> None:
-        self.reservation.remove(place.weight, place.store.name, place.view.fields)
+        self.reservation.remove(place.weight, place.question.store.name, place.view.fields)
         self._places_below -= bool(place.full_path)
         self.withdraw(place)
 
@@ -107,8 +108,8 @@ class Watches(Listener, ChannelListener):
         self.replies.ended(tree_id, path, error)
 
     def tree_of(self, request: WatchRequest, channel: ChannelWatch | None, name: str, /) -> Tree:
-        check_rights(self.consumer, request.key, request.steps, self.context.stores)
-        interval = self.context.interval(request.interval_ms, request.store.name)
+        check_rights(self.consumer, request.question, request.steps)
+        interval = self.context.interval(request.interval_ms, request.question.store)
         prefix = (name,) if channel is not None else ()
         return Tree(request, self.consumer, self.context.hub, self, interval, channel, prefix)
 

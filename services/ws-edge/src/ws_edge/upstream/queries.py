@@ -15,7 +15,7 @@ from statecast_client.shard_map import GroupHashes, hash_group
 from ws_edge.errors import MalformedFrameError, RequestError, RowTooLargeError, UnavailableError, UnknownStoreError
 from ws_edge.model.private_fields import NOBODY, PrivateRow
 from ws_edge.model.questions import Question
-from ws_edge.model.states import AnyKey, KeyState, Position, RangeKey, StoreKey, UnreadableRow
+from ws_edge.model.states import KeyState, Position, StoreKey, UnreadableRow
 from ws_edge.model.stores import Store
 
 INVALID_ARGUMENT = 3
@@ -24,9 +24,9 @@ RESOURCE_EXHAUSTED = 8
 
 
 class Query(NamedTuple):
-    """A query for a key or a range, encoded once and sent as often as its position stays."""
+    """A question that is asked, encoded once and sent as often as its position stays."""
 
-    key: AnyKey | Question
+    question: Question
     after: Position | None
     whole: bool
     """Of a range: whether all of it is asked for, even when nothing has changed."""
@@ -36,34 +36,30 @@ class Query(NamedTuple):
 
     @staticmethod
     def of(
-        key: AnyKey | Question, after: Position | None = None, whole: bool = False, group: GroupHashes | None = None
+        question: Question, after: Position | None = None, whole: bool = False, group: GroupHashes | None = None
     ) -> "Query":
-        """Returns the query for states newer than `after`. `group` are the hashes of the key's group, when known."""
+        """Returns the query for states newer than `after`. `group` are the hashes of its group, when known."""
         position = None if after is None else position_message(after)
         request = BatchGetStatesRequest()
-        if isinstance(key, StoreKey):
-            request.keys.add(key=key_message(key), after=position)
-        elif isinstance(key, Question) and key.is_key:
-            request.keys.add(key=StateKey(group=key.group), after=position)
+        if question.is_key:
+            request.keys.add(key=StateKey(group=question.group), after=position)
         else:
-            query = request.ranges.add(limit=key.limit, reverse=key.reverse, after=position, whole=whole)
-            query.group, query.sort_from, query.sort_to = key.group, key.sort_from, key.sort_to
-        return Query(key, after, whole, group or hash_group(key.group), request.SerializeToString())
-
-    @property
-    def is_range(self) -> bool:
-        """Whether it stands among the ranges of a request, not among its keys."""
-        return not self.key.is_key if isinstance(self.key, Question) else isinstance(self.key, RangeKey)
+            query = request.ranges.add(limit=question.limit, reverse=question.reverse, after=position, whole=whole)
+            query.group, query.sort_from, query.sort_to = question.group, question.sort_from, question.sort_to
+        return Query(question, after, whole, group or hash_group(question.group), request.SerializeToString())
 
     def newer_than(self, position: Position | None, whole: bool = False) -> "Query":
         """Returns the query for states newer than `position`: this one when that and `whole` stay the same."""
         is_same = (position, whole) == (self.after, self.whole)
-        return self if is_same else Query.of(self.key, position, whole, self.group)
+        return self if is_same else Query.of(self.question, position, whole, self.group)
 
 
 @dataclass(frozen=True, slots=True)
 class RangeResult:
-    """The changes in a range after `after`, or all that is in it; see statecast.query.v1.RangeResult."""
+    """The changes in a range after `after`, or all that is in it; see statecast.query.v1.RangeResult.
+
+    That of a key is the range of one, with all that has ever been removed.
+    """
 
     after: Position | None
     position: Position
@@ -74,7 +70,7 @@ class RangeResult:
     """Members that are no longer in the range; they have no row."""
     removals_complete: bool
     lag_ms: int = 0
-    """As in KeyState."""
+    """For how long it may have been out of date, in milliseconds; 0 for a short time."""
 
 
 class Progress(NamedTuple):
@@ -82,10 +78,10 @@ class Progress(NamedTuple):
 
     position: Position | None = None
     lag_ms: int = 0
-    """As in KeyState."""
+    """As in RangeResult."""
 
 
-Result = KeyState | RangeResult | Progress | RequestError
+Result = RangeResult | Progress | RequestError
 """The result of a query: something newer, nothing newer, or a failure."""
 
 
@@ -113,7 +109,7 @@ class Page(NamedTuple):
     position: Position
     """As of which a group was read; of a whole store it says nothing."""
     lag_ms: int
-    """As in KeyState."""
+    """As in RangeResult."""
 
 
 def batch(store: Store, queries: Iterable[Query], max_wait: float = 0.0) -> bytes:
@@ -126,14 +122,12 @@ def batch(store: Store, queries: Iterable[Query], max_wait: float = 0.0) -> byte
     return request.SerializeToString() + b"".join(query.encoded for query in queries)
 
 
-def results(
-    store: Store, queries: Sequence[Query], response: BatchGetStatesResponse, stale_after_ms: int
-) -> list[Result]:
+def results(queries: Sequence[Query], response: BatchGetStatesResponse, stale_after_ms: int) -> list[Result]:
     """Returns the result of each query, in their order; a lag below `stale_after_ms` is not told."""
     unchanged = [Progress()] * len(queries)
     keys, ranges = list[int](), list[int]()
     for index, query in enumerate(queries):
-        (ranges if query.is_range else keys).append(index)
+        (keys if query.question.is_key else ranges).append(index)
     for freshness in response.freshness:
         position, lag_ms = _position(freshness.current_through), _lag_ms(freshness, stale_after_ms)
         for place in freshness.keys if lag_ms else ():
@@ -143,10 +137,10 @@ def results(
     ordered: list[Result] = [*unchanged]
     for key_result in response.results:
         index = keys[key_result.index]
-        ordered[index] = _result(store, queries[index], key_result, unchanged[index].lag_ms)
+        ordered[index] = _result(queries[index], key_result, unchanged[index].lag_ms)
     for range_result in response.ranges:
         index = ranges[range_result.index]
-        ordered[index] = _result(store, queries[index], range_result, unchanged[index].lag_ms)
+        ordered[index] = _result(queries[index], range_result, unchanged[index].lag_ms)
     return ordered
 
 
@@ -166,48 +160,36 @@ def failure_of(status: int, text: str) -> RequestError:
     return UnavailableError(f"no answer from the query service, which is asked again: {text}")
 
 
-def key_message(key: StoreKey) -> StateKey:
-    return StateKey(group=key.group, sort=key.sort, member=key.member)
-
-
 def position_message(position: Position) -> PositionMessage:
     return PositionMessage(epoch=position.epoch, offset=position.offset)
 
 
-def _result(store: Store, query: Query, result: query_pb2.KeyResult | query_pb2.RangeResult, lag_ms: int) -> Result:
+def _result(query: Query, result: query_pb2.KeyResult | query_pb2.RangeResult, lag_ms: int) -> Result:
     if result.HasField("error"):
         if result.error.code == RESOURCE_EXHAUSTED:
-            return RowTooLargeError(f"{query.key} is not read, what you have of it is old: {result.error.message}")
+            return RowTooLargeError(f"{query.question} is not read, what you have of it is old: {result.error.message}")
         return failure_of(result.error.code, result.error.message)
     if isinstance(result, query_pb2.RangeResult):
-        return _range_result(store, query, result, lag_ms)
-    if isinstance(query.key, Question):
-        return _range_of_one(_key_state(store, StoreKey(store.name, query.key.group), result), lag_ms)
-    state = _key_state(store, query.key, result)
-    state.lag_ms = lag_ms
-    return state
+        return _range_result(query, result, lag_ms)
+    return _key_result(query, result, lag_ms)
 
 
-def _range_of_one(state: KeyState, lag_ms: int) -> RangeResult:
-    """The state of a key as that of a range: all of it, with all that has ever been removed."""
-    position, beginning = state.position, Position(state.position.epoch, -1)
-    if state.row is not None:
-        return RangeResult(beginning, position, True, False, [state], [], True, lag_ms)
-    removal = KeyState(state.key, state.absent_after or position, commit_ns=state.commit_ns)
-    return RangeResult(beginning, position, True, False, [], [removal], True, lag_ms)
-
-
-def _key_state(store: Store, key: AnyKey, result: query_pb2.KeyResult) -> KeyState:
-    assert isinstance(key, StoreKey)  # noqa: S101  the results of ranges stand elsewhere
+def _key_result(query: Query, result: query_pb2.KeyResult, lag_ms: int) -> RangeResult:
+    store, states, removals = query.question.store, list[KeyState](), list[KeyState]()
+    key = StoreKey(store.name, query.question.group)
     if result.HasField("state"):
-        return _decode(store, key, result.state)
-    absence = result.absence
-    after = _position(absence.unchanged_since) if absence.HasField("unchanged_since") else None
-    position, commit_ns = _position(absence.position), _commit_ns(absence)
-    return KeyState(key, position, deleted=absence.deleted, commit_ns=commit_ns, absent_after=after)
+        position = _position(result.state.position)
+        states.append(_decode(store, key, result.state))
+    else:
+        absence = result.absence
+        position = _position(absence.position)
+        since = _position(absence.unchanged_since) if absence.HasField("unchanged_since") else position
+        removals.append(KeyState(key, since, commit_ns=_commit_ns(absence)))
+    return RangeResult(Position(position.epoch, -1), position, True, False, states, removals, True, lag_ms)
 
 
-def _range_result(store: Store, query: Query, result: query_pb2.RangeResult, lag_ms: int) -> Result:
+def _range_result(query: Query, result: query_pb2.RangeResult, lag_ms: int) -> RangeResult:
+    store = query.question.store
     states = [_decode(store, _key(store, state.key), state) for state in result.states]
     removals = [
         KeyState(_key(store, removal.key), _position(removal.absence.position), commit_ns=_commit_ns(removal.absence))
@@ -223,13 +205,10 @@ def _decode(store: Store, key: StoreKey, state: query_pb2.State) -> KeyState:
         row = store.decode(state.payload)
     except DecodeError as error:
         reason = UnreadableRow(f"it is not a {store.kind}: {error}")
-        return KeyState(key, _position(state.position), reason, store.rule.owner_by_key(key))
+        return KeyState(key, _position(state.position), reason, store.rule.owner_by_group(key.group))
     private = PrivateRow(row, store.private) if store.private else None
-    decoded = KeyState(key, _position(state.position), row, store.owner_of(row), private=private)
-    if private is not None:
-        decoded.row = private.seen_by(NOBODY)
-    decoded.commit_ns, decoded.size = _commit_ns(state), len(state.payload)
-    return decoded
+    shown = row if private is None else private.seen_by(NOBODY)
+    return KeyState(key, _position(state.position), shown, store.owner_of(row), _commit_ns(state), private=private)
 
 
 def _key(store: Store, key: StateKey) -> StoreKey:

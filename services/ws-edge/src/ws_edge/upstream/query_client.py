@@ -17,6 +17,7 @@ from statecast_client.coalescing import Coalescer
 from statecast_client.router import RETRIED, Router, call_batch, stub
 from statecast_client.shard_map import group_by_owner, hash_group
 from ws_edge.errors import RequestError, RowTooLargeError, UnavailableError, UnknownStoreError
+from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState, Position, StoreKey, UnreadableRow
 from ws_edge.model.stores import Store
 from ws_edge.upstream.queries import (
@@ -43,8 +44,6 @@ MAX_UNREADABLE = 1000
 _Group = tuple[Store, str, int | None]
 """Which lookups may share a batch: the store as it is defined now, the address of the owner and, in a store with
 bounds, the partition."""
-
-_Get = tuple[Store, Query]
 
 log = structlog.get_logger(__name__)
 
@@ -86,7 +85,7 @@ class QueryClient:
         """The paths that lead to no value, and were logged."""
         self._unreadable = dict[StoreKey, Position]()
         """The rows that could not be read, and were logged."""
-        self._gets: Coalescer[_Group, _Get, KeyState] = Coalescer(
+        self._gets: Coalescer[_Group, Query, RangeResult] = Coalescer(
             self._get_alone, self._get_together, max_batch=batch_limit
         )
         self.failed = asyncio.Event()
@@ -114,12 +113,13 @@ class QueryClient:
         answer = self._router.call_at(address, call, max_wait + self._timeout)
         return await self._fitting(store, queries, await self._results(store, queries, answer))
 
-    async def get(self, store: Store, key: StoreKey) -> KeyState:
-        """Returns the state of a key; callers that ask at the same time share a batch. Raises RequestError."""
-        query = Query.of(key)
+    async def get(self, question: Question) -> Page:
+        """Returns the row of a key; callers that ask at the same time share a batch. Raises RequestError."""
+        store, query = question.store, Query.of(question)
         # A batch with bounds waits until its partitions meet them, so each has its own.
         partition = None if store.max_lag_ms is None else self._router.shards.partition(store.name, query.group)
-        return await self._gets.result((store, self.address(store, query), partition), (store, query))
+        read = await self._gets.result((store, self.address(store, query), partition), query)
+        return Page(read.states, "", read.position, read.lag_ms)
 
     async def scan(self, store: Store, scan: Scan, at_least: Position | None = None) -> Page:
         """Returns a page of a group as of `at_least` or a later position, or of many groups. Raises RequestError."""
@@ -149,21 +149,23 @@ class QueryClient:
         self._gets.close()
         await self._router.close()
 
-    async def _get_alone(self, _: _Group, get: _Get) -> KeyState:
-        store, query = get
-        [result] = await self._poll_batch(store, [query])
+    async def _get_alone(self, group: _Group, query: Query) -> RangeResult:
+        [result] = await self._poll_batch(group[0], [query])
         if isinstance(result, RequestError):
             raise result
-        if not isinstance(result, KeyState):
-            raise UnavailableError(f"the query service has left {query.key} out of its answer; try again in a moment")
+        if not isinstance(result, RangeResult):
+            text = f"the query service has left {query.question} out of its answer; try again in a moment"
+            raise UnavailableError(text)
         return result
 
-    async def _get_together(self, group: _Group, gets: Sequence[_Get]) -> Sequence[KeyState | RequestError | None]:
-        """Returns the state or error of each key, or None where only a request for that key alone can tell.
+    async def _get_together(
+        self, group: _Group, queries: Sequence[Query]
+    ) -> Sequence[RangeResult | RequestError | None]:
+        """Returns the result or error of each key, or None where only a request for that key alone can tell.
 
         Keys refused together are asked again in halves, one after the other.
         """
-        store, queries = gets[0][0], [query for _, query in gets]
+        store = group[0]
         try:
             response = await self._router.call(
                 store.name, queries[0].group, partial(call_batch, batch(store, queries)), self._timeouts
@@ -171,12 +173,13 @@ class QueryClient:
         except (UnavailableError, UnknownStoreError):
             raise  # it says nothing of single keys
         except RequestError as error:
-            if len(gets) == 1:
+            if len(queries) == 1:
                 return [error]
-            middle = len(gets) // 2
-            return [each for half in (gets[:middle], gets[middle:]) for each in await self._get_together(group, half)]
-        states = self._read(store, queries, response)
-        return [state if isinstance(state, KeyState) else None for state in states]
+            middle = len(queries) // 2
+            halves = queries[:middle], queries[middle:]
+            return [each for half in halves for each in await self._get_together(group, half)]
+        read = self._read(store, queries, response)
+        return [result if isinstance(result, RangeResult) else None for result in read]
 
     async def _poll_batch(self, store: Store, queries: Sequence[Query]) -> list[Result]:
         call = partial(call_batch, batch(store, queries))
@@ -203,11 +206,9 @@ class QueryClient:
             return [error] * len(queries)
 
     def _read(self, store: Store, queries: Sequence[Query], response: BatchGetStatesResponse) -> list[Result]:
-        read = results(store, queries, response, self._stale_after_ms)
+        read = results(queries, response, self._stale_after_ms)
         for result in read:
-            if isinstance(result, KeyState):
-                self._note_rows(store, [result])
-            elif isinstance(result, RangeResult):
+            if isinstance(result, RangeResult):
                 self._note_rows(store, result.states)
         return read
 
