@@ -219,14 +219,15 @@ JSON_FIELDS = (PrivateField(("deal", "hands"), "player"), PrivateField(("note",)
     [
         ("a", {"host": "a", "note": 1, "deal": {"hands": [{"player": "a"}]}}),
         ("b", {"host": "a", "deal": {"hands": [{"player": "b"}]}}),
+        ("7", {"host": "a", "deal": {"hands": [{"player": 7}]}}),
         (NOBODY, {"host": "a", "deal": {"hands": []}}),
     ],
 )
 def test_private_fields_of_json_are_found_within_objects(viewer: str, seen: dict[str, Any]) -> None:
-    hands = [{"player": "a"}, {"player": "b"}, {"player": ""}, "b"]
+    hands = [{"player": "a"}, {"player": "b"}, {"player": ""}, {"player": 7}, {"player": 7.5}, "b"]
     row = PrivateRow(json_format.ParseDict({"host": "a", "note": 1, "deal": {"hands": hands}}, Value()), JSON_FIELDS)
 
-    assert row.owners == {"a", "b"}
+    assert row.owners == {"a", "b", "7"}
     assert seen_json(row, viewer) == seen
 
 
@@ -295,7 +296,7 @@ def test_nobody_sees_what_may_be_private_and_is_not_theirs(
     assert len(list(secret_places(seen))) == len(public)
 
 
-@pytest.mark.parametrize("document", [[], "a", {}, {"deal": 1}, {"deal": {"hands": "x"}}, {"deal": {}}, {"host": 1}])
+@pytest.mark.parametrize("document", [[], "a", {}, {"deal": 1}, {"deal": {"hands": "x"}}, {"deal": {}}, {"host": True}])
 def test_json_of_another_shape_hides_what_it_has(document: Any) -> None:
     row = PrivateRow(json_format.ParseDict(document, Value()), JSON_FIELDS)
 

@@ -91,7 +91,7 @@ async def test_a_deleted_channel_is_unknown_from_then_on(alice: AsyncClient) -> 
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown_channel")
 
 
-async def test_another_consumers_channel_is_refused_even_to_staff(
+async def test_another_consumers_channel_is_unknown_even_to_staff(
     edge: RunningEdge, alice: AsyncClient, operator: AsyncClient
 ) -> None:
     path = await created(alice)
@@ -104,7 +104,7 @@ async def test_another_consumers_channel_is_refused_even_to_staff(
         await operator.get(path, headers=edge.headers("operator", "staff")),
     ]
 
-    assert {(answer.status_code, answer.json()["error"]["code"]) for answer in answers} == {(403, "forbidden")}
+    assert {(answer.status_code, answer.json()["error"]["code"]) for answer in answers} == {(404, "unknown_channel")}
 
 
 @pytest.mark.parametrize(

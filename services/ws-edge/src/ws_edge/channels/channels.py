@@ -16,7 +16,7 @@ from ws_edge.channels.channel import (
     watch_key,
 )
 from ws_edge.channels.kafka_writer import Rows, Writer, configured
-from ws_edge.errors import ForbiddenError, TooManySubscriptionsError, UnknownChannelError
+from ws_edge.errors import TooManySubscriptionsError, UnknownChannelError
 from ws_edge.model.authorization import Consumer
 from ws_edge.model.states import Position
 from ws_edge.upstream.queries import Scan
@@ -44,13 +44,11 @@ class Channels:
         return await self._change(channel_id, consumer, {head_key(channel_id): head})
 
     async def open(self, channel_id: str, consumer: Consumer, at_least: Position | None = None) -> Channel:
-        """Reads the channel as of `at_least` or later. Raises ForbiddenError unless it is the consumer's own."""
+        """Reads the channel as of `at_least` or later. Raises UnknownChannelError unless it is the consumer's own."""
         self._writer()
         channel, _ = await self._read(check_id(channel_id), at_least)
-        if channel is None or channel.expires_at <= self.wall_clock():
+        if channel is None or channel.expires_at <= self.wall_clock() or channel.owner != consumer.principal:
             raise UnknownChannelError(channel_id)
-        if channel.owner != consumer.principal:
-            raise ForbiddenError(f"the channel {channel_id} belongs to somebody else")
         return channel
 
     async def put(self, channel_id: str, consumer: Consumer, name: str, watch: Watch) -> Channel:

@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import NULL_VALUE, Value
 
 from statecast.row_fields import holds_messages
+from ws_edge.model.json_rows import text_of
 
 NOBODY = ""
 """The viewer of those who own nothing of a row."""
@@ -104,12 +105,8 @@ def _is_list_of_messages(message: Message, name: str) -> bool:
 
 
 def _text(message: Message, name: str) -> str:
-    """Returns the content of a text field; empty where there is no such field."""
-    if not isinstance(message, Value):
-        return str(getattr(message, name, NOBODY))
-    if message.WhichOneof("kind") != "struct_value" or name not in message.struct_value.fields:
-        return NOBODY
-    return message.struct_value.fields[name].string_value
+    """Returns the content of a text field, of JSON also of a whole number; empty where there is no such field."""
+    return text_of(message, name) if isinstance(message, Value) else str(getattr(message, name, NOBODY))
 
 
 def _hide(row: Message, private: PrivateField, viewer: str, owner: str) -> None:

@@ -40,7 +40,7 @@ class Question:
     def check(self) -> None:
         """Raises MalformedFrameError when the store cannot have such a group or range."""
         if not self.group:
-            raise MalformedFrameError(f"the {'key' if self.is_key else 'range'} names no group")
+            raise MalformedFrameError("group is empty: name one")
         if self.limit < 0:
             raise MalformedFrameError(f"limit is {self.limit}: it is a number of members, and 0 takes the default")
         if self.sort_to and self.sort_to.encode() < self.sort_from.encode():

@@ -1,12 +1,13 @@
 """The edge's ASGI application: FastAPI for calls and pages, and the sockets beside it."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 
 from statecast_service.health import health_answer
@@ -16,7 +17,6 @@ from ws_edge.metrics import Metrics
 from ws_edge.rest.caching import NOT_KEPT
 from ws_edge.rest.messages import failure
 from ws_edge.rest.openapi import calls_document, sockets_document
-from ws_edge.rest.paths import routed_path
 from ws_edge.session.sockets import Sockets
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
@@ -64,44 +64,28 @@ def http_app(routers: Iterable[APIRouter], metrics: Metrics, not_ready: Callable
 
 
 def edge_app(http: App, sockets: Sockets) -> App:
-    """Calls and sockets in one application; sockets bypass the HTTP framework."""
-    calls = _not_kept(_checked(http))
+    """Calls and sockets in one application; sockets bypass the HTTP framework.
+
+    Calls that no gateway sends are refused, also those of public pages; nobody may keep an answer that does not say so.
+    """
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        await (sockets if scope["type"] == "websocket" else calls)(scope, receive, send)
-
-    return app
-
-
-def _checked(app: App) -> App:
-    """Returns the application with a check that refuses calls that no gateway sends, also those of public pages."""
-
-    async def wrapped(scope: Any, receive: Any, send: Any) -> None:
-        try:
-            check_request(scope)
-            scope = scope | {"path": routed_path(scope)}
-        except EdgeError as error:
-            await failure(error.http_status, error.code, str(error))(scope, receive, send)
-        else:
-            await app(scope, receive, send)
-
-    return wrapped
-
-
-def _not_kept(app: App) -> App:
-    """The application; the answers that say nothing about it may be kept by nobody."""
-
-    async def wrapped(scope: Any, receive: Any, send: Any) -> None:
-        async def send_marked(event: dict[str, Any]) -> None:
+        async def send_marked(event: MutableMapping[str, Any]) -> None:
             if event["type"] == "http.response.start":
-                headers = [*event.get("headers", ())]
-                if all(name.lower() != b"cache-control" for name, _ in headers):
-                    event = event | {"headers": [*headers, (b"cache-control", NOT_KEPT.encode())]}
+                MutableHeaders(scope=event).setdefault("Cache-Control", NOT_KEPT)
             await send(event)
 
-        await app(scope, receive, send_marked)
+        if scope["type"] == "websocket":
+            await sockets(scope, receive, send)
+            return
+        try:
+            check_request(scope)
+        except EdgeError as error:
+            await failure(error.http_status, error.code, str(error))(scope, receive, send_marked)
+        else:
+            await http(scope, receive, send_marked)
 
-    return wrapped
+    return app
 
 
 def _health(reason: str | None) -> Response:

@@ -26,7 +26,6 @@ from ws_edge.order_updates import STORE, order_reply
 from ws_edge.rest.caching import PublicCaching, conditional, key_etag, page_etag
 from ws_edge.rest.messages import answer, json_text, problem
 from ws_edge.rest.openapi import answers
-from ws_edge.rest.paths import KeyPart
 from ws_edge.upstream.queries import Page as ScannedPage
 from ws_edge.upstream.queries import Scan
 from ws_edge.upstream.query_client import QueryClient
@@ -82,7 +81,7 @@ class Reads:
     def router(self) -> APIRouter:
         router = APIRouter()
         for method, path, call, responses in (
-            ("GET", "/update/orders/{order_id}", self.get_order, COPIED | answers(OrderUpdatesReply, 404)),
+            ("GET", "/update/orders/{order_id:path}", self.get_order, COPIED | answers(OrderUpdatesReply, 404)),
             ("GET", "/v1/consumer", self.get_consumer, answers(ConsumerReply)),
             ("GET", "/v1/stores", self.list_stores, answers(ReadableStores)),
             ("GET", "/v1/stores/{store}/rows", self.read_rows, COPIED | answers(Page, 400, 404)),
@@ -91,7 +90,7 @@ class Reads:
             router.add_api_route(path, call, methods=[method], responses=responses)
         return router
 
-    async def get_order(self, request: Request, order_id: KeyPart, if_none_match: IfNoneMatch = None) -> Response:
+    async def get_order(self, request: Request, order_id: str, if_none_match: IfNoneMatch = None) -> Response:
         """Answers once with the state of an order, as its socket tells it; the ETag is its position."""
         consumer = await self.consumer(request)
         question = Question(find(self.stores, STORE), order_id)

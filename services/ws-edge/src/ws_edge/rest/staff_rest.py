@@ -69,7 +69,7 @@ class StaffRest:
         created = answers(RevocationReply, 400, 501, status=201)
         add(path, self.revoke, methods=["POST"], status_code=201, responses=created, openapi_extra=body)
         lifted = answers(None, 400, 501, status=204)
-        add(path + "/{consumer}", self.lift, methods=["DELETE"], status_code=204, responses=lifted)
+        add(path + "/{consumer:path}", self.lift, methods=["DELETE"], status_code=204, responses=lifted)
         return router
 
     async def get_edge(self, request: Request) -> Response:
