@@ -20,9 +20,9 @@ from statecast_service.logs import configure_logs
 from statecast_service.settings import load_settings
 from statecast_service.watched_files import Settled, state_of
 from ws_edge.auth.admission import Admission, Pace
-from ws_edge.auth.gateway import Gateway, Tickets
-from ws_edge.auth.page_tokens import PageTokens
+from ws_edge.auth.gateway import Gateway
 from ws_edge.auth.quotas import ChannelQuota, Quota, Quotas
+from ws_edge.auth.tickets import PAGE_TOKENS, Seal, Tickets
 from ws_edge.channels import EDGE_STORES, REVOCATIONS
 from ws_edge.channels.channels import Channels
 from ws_edge.channels.kafka_writer import KafkaWriter, Writer
@@ -132,7 +132,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     def not_ready() -> str | None:
         return "this edge is being stopped" if sockets.draining else shard_watch.reason
 
-    page_tokens = PageTokens(settings.gateway_secrets)
+    page_tokens = Seal(settings.gateway_secrets, PAGE_TOKENS)
     caching = PublicCaching(settings.public_max_age_s, settings.public_stale_s)
     reads = Reads(client, stores, gateway, tickets, revocations, page_tokens, settings.page_size, caching)
     channel_quota = ChannelQuota(settings.consumer_channels_per_hour, clock)

@@ -5,8 +5,9 @@ from typing import Any, Self
 
 from testkit.ws_edge.edge import DEFAULTS, SECRET, Clock
 from testkit.ws_edge.stream import BINARY
-from ws_edge.auth.gateway import Caller, Tickets
+from ws_edge.auth.gateway import Caller
 from ws_edge.auth.quotas import Quota, Quotas
+from ws_edge.auth.tickets import Tickets
 from ws_edge.codec.frames import StreamCodec
 from ws_edge.metrics import Metrics
 from ws_edge.model.authorization import Consumer

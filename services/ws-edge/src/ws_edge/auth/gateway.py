@@ -1,19 +1,15 @@
-"""Who calls: the identity in the gateway's headers, with proof that the gateway sent them, and tickets made of it."""
+"""Who calls: the identity in the gateway's headers, with proof that the gateway sent them."""
 
-import hmac
 import json
 import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections import OrderedDict
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from hmac import compare_digest
-from secrets import token_hex
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from ws_edge.errors import GatewayRequiredError, MalformedFrameError, TicketRefusedError, TooManyHeadersError
+from ws_edge.errors import GatewayRequiredError, MalformedFrameError, TooManyHeadersError
 from ws_edge.model.authorization import STAFF_GROUP, Consumer
 
 SECRET = b"x-gateway-secret"
@@ -33,14 +29,8 @@ WITH_PORT = re.compile(r"([0-9.]+):[0-9]+|\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?")
 NOTHING = "none"
 """The value of such a header where there is nothing, for example as claims of a credential that is not a token."""
 
-TICKET_PURPOSE = b"statecast ws-edge ticket, version 1"
-"""Separates the key from the secret itself, and from other keys that may be derived from it."""
-
 CLOCK_LEEWAY_S = 60.0
 """By so much the clocks of token issuers and edges may differ."""
-
-MAX_TICKET_LENGTH = 2048
-BASE64URL = re.compile(r"[A-Za-z0-9_-]*")
 
 MAX_TIME_S = 253_402_300_799.0
 """The last second of the year 9999; the contract and JSON cannot express later times."""
@@ -132,75 +122,13 @@ def check_headers(headers: Iterable[tuple[bytes, bytes]]) -> None:
             decided.add(plain)
 
 
-class Tickets:
-    """Issues tickets and redeems those of any edge: short-lived proof that the gateway has accepted a credential.
-
-    A ticket is a JSON document and its HMAC-SHA256, each in base64url, joined by a dot. The key is derived from the
-    secret that gateway and edges share, so no edge has to ask another. Times are seconds since 1970.
-
-    Each edge redeems a ticket once: it remembers its own redeemed tickets, but not those of the other edges.
-    """
-
-    def __init__(self, secrets: Sequence[str], wall_clock: Callable[[], float], lifetime_s: float) -> None:
-        """The first secret signs, all are accepted; a ticket is valid for `lifetime_s` seconds."""
-        self._keys = derived_keys(secrets, TICKET_PURPOSE)
-        self._wall_clock = wall_clock
-        self.lifetime_s = lifetime_s
-        self._used: OrderedDict[bytes, float] = OrderedDict()
-        """The signatures of redeemed tickets, as they were redeemed, with the time when each becomes invalid anyway."""
-
-    def issue(self, caller: Caller) -> str:
-        consumer, credential = caller.consumer, caller.credential
-        content = {
-            "id": token_hex(8),
-            "consumer": [consumer.id, consumer.name, consumer.staff],
-            "credential": [credential.expires_at, credential.issued_at],
-            "use_by": self._wall_clock() + self.lifetime_s,
-        }
-        body = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
-        signature = hmac.digest(self._keys[0], body, sha256)
-        return f"{base64url(body)}.{base64url(signature)}"
-
-    def redeem(self, ticket: str, consumer: Consumer | None = None, address: str = "") -> Caller:
-        """Uses the ticket up, and returns the caller that it was issued to, with their `address`.
-
-        Raises TicketRefusedError unless it is valid, new to this edge, and that of the `consumer`, if one is given.
-        """
-        body, signature = self._verified(ticket)
-        content, now = json.loads(body), self._wall_clock()
-        caller = Caller(Consumer(*content["consumer"]), Credential(*content["credential"]), address)
-        expires_at, use_by = caller.credential.expires_at, content["use_by"]
-        if use_by <= now:
-            raise TicketRefusedError("the ticket is too old: get a new one from POST /v1/tickets and send it at once")
-        if expires_at is not None and expires_at <= now:
-            raise TicketRefusedError("the credential behind the ticket has expired: sign in again, then get a ticket")
-        if consumer not in (None, caller.consumer):
-            raise TicketRefusedError("the ticket is of another consumer, or other groups: open a new socket for it")
-        if signature in self._used:
-            raise TicketRefusedError("the ticket was used before: get a new one from POST /v1/tickets for each use")
-        while self._used and next(iter(self._used.values())) <= now:
-            self._used.popitem(last=False)
-        self._used[signature] = use_by
-        return caller
-
-    def _verified(self, ticket: str) -> tuple[bytes, bytes]:
-        """The ticket's document and its signature. Raises TicketRefusedError."""
-        body, _, signature = ticket[:MAX_TICKET_LENGTH].partition(".")
-        try:
-            content, mac = base64url_bytes(body), base64url_bytes(signature)
-        except ValueError:
-            content, mac = b"", b""
-        if not any(compare_digest(mac, hmac.digest(key, content, sha256)) for key in self._keys):
-            raise TicketRefusedError("the ticket is not one of ours: send what POST /v1/tickets has answered, whole")
-        return content, mac
-
-
 def _credential(claims: str, now: float) -> Credential:
     """The times in a JSON Web Token's payload; no times for other credentials."""
     if not claims:
         return Credential()
     try:
-        payload = json.loads(base64url_bytes(claims))
+        padding = "=" * (-len(claims) % 4)
+        payload = json.loads(b64decode(claims + padding, b"-_", validate=True))
     except (ValueError, RecursionError) as error:
         raise GatewayRequiredError(f"the header {CLAIMS.decode()} does not hold a token's claims: {error}") from error
     if not isinstance(payload, dict):
@@ -227,22 +155,6 @@ def _address(scope: Mapping[str, Any]) -> str:
     address = _value({FORWARDED_FOR: lines[-1].rpartition(b",")[2]} if lines else {}, FORWARDED_FOR)
     with_port = WITH_PORT.fullmatch(address)
     return with_port[1] or with_port[2] if with_port else address
-
-
-def derived_keys(secrets: Sequence[str], purpose: bytes) -> list[bytes]:
-    """Returns a key for each of the secrets, which says nothing of the secret or of a key for another purpose."""
-    return [hmac.digest(secret.encode(), purpose, sha256) for secret in secrets]
-
-
-def base64url(content: bytes) -> str:
-    return urlsafe_b64encode(content).rstrip(b"=").decode()
-
-
-def base64url_bytes(text: str) -> bytes:
-    """Decodes base64url without its padding, and nothing else. Raises ValueError."""
-    if BASE64URL.fullmatch(text) is None:
-        raise ValueError("it is not base64url")
-    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 def _value(headers: Mapping[bytes, bytes], name: bytes) -> str:

@@ -12,8 +12,8 @@ from statecast.push.v2.calls_pb2 import Consumer as ConsumerReply
 from statecast.push.v2.calls_pb2 import ReadableStore, ReadableStores
 from statecast.push.v2.order_updates_pb2 import OrderUpdatesReply
 from statecast.push.v2.push_pb2 import Page, Ticket, Watch
-from ws_edge.auth.gateway import Caller, Gateway, Tickets
-from ws_edge.auth.page_tokens import PageTokens
+from ws_edge.auth.gateway import Caller, Gateway
+from ws_edge.auth.tickets import Seal, Tickets
 from ws_edge.channels.revocations import Revocations
 from ws_edge.codec.requests import fields_of, watch_request
 from ws_edge.errors import MalformedFrameError, NoStateError, UnreadableRowError
@@ -74,7 +74,8 @@ class Reads:
     gateway: Gateway
     tickets: Tickets
     revocations: Revocations
-    page_tokens: PageTokens
+    page_tokens: Seal
+    """Those of the query service name a row, which may be hidden from the caller."""
     page_size: int
     caching: PublicCaching
 
@@ -154,8 +155,7 @@ class Reads:
             raise MalformedFrameError(f"{store.name} has one row per group: leave sort_from and sort_to out")
         page = await self._scan(store, scan, page_token)
         rows = [seen_by(consumer, row) for row in page.states]
-        next_token = self.page_tokens.seal(page.next_page_token)
-        return RowPage(rows, fields, next_token, page.lag_ms, names_group=True)
+        return RowPage(rows, fields, page.next_page_token, page.lag_ms, names_group=True)
 
     async def _of_group(
         self, consumer: Consumer, question: Question, fields: tuple[str, ...] = (), page_token: str = ""
@@ -166,12 +166,16 @@ class Reads:
         scan = Scan(question.group, *bounds)
         page = await (self.client.get(question) if question.is_key else self._scan(store, scan, page_token))
         rows = [seen_by(consumer, row) for row in page.states if may_see(consumer, row)]
-        next_token = self.page_tokens.seal(page.next_page_token)
-        token = "" if page_token or next_token else token_of(mask_of(question, fields, consumer), page.position)
-        return RowPage(rows, fields, next_token, page.lag_ms, token)
+        is_whole = not page_token and not page.next_page_token
+        token = token_of(mask_of(question, fields, consumer), page.position) if is_whole else ""
+        return RowPage(rows, fields, page.next_page_token, page.lag_ms, token)
 
     async def _scan(self, store: Store, scan: Scan, page_token: str) -> ScannedPage:
-        return await self.client.scan(store, scan._replace(page_token=self.page_tokens.open(page_token)))
+        opened = self.page_tokens.open(page_token) if page_token else ""
+        if opened is None:
+            raise MalformedFrameError("page_token is not one of ours: pass back next_page_token, whole")
+        page = await self.client.scan(store, scan._replace(page_token=opened))
+        return page._replace(next_page_token=page.next_page_token and self.page_tokens.seal(page.next_page_token))
 
     async def get_consumer(self, request: Request) -> Response:
         """Answers with who is signed in."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ws_edge.auth.gateway import Tickets
+from ws_edge.auth.tickets import Tickets
 from ws_edge.metrics import Metrics
 from ws_edge.model.questions import Question
 from ws_edge.model.stores import Store, Stores
