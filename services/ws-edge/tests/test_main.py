@@ -110,7 +110,7 @@ def revoke_settings(**more: object) -> Settings:
     [
         ("", "customer-0001", "WS_EDGE_KAFKA_BOOTSTRAP"),
         ("127.0.0.1:1", "customer-0001", "Kafka has not acknowledged"),
-        ("127.0.0.1:1", "", "no group"),
+        ("127.0.0.1:1", "", "group is empty"),
         ("127.0.0.1:1", "a\0b", "NUL"),
     ],
 )

@@ -30,7 +30,8 @@ from ws_edge.channels.revocations import RevocationLog, Revocations
 from ws_edge.errors import RequestError
 from ws_edge.metrics import Metrics
 from ws_edge.model.authorization import principal_of
-from ws_edge.model.live_stores import CurrentStores, LiveStores
+from ws_edge.model.live_stores import LiveStores
+from ws_edge.model.stores import Store
 from ws_edge.rest.app import edge_app, http_app
 from ws_edge.rest.caching import PublicCaching
 from ws_edge.rest.channel_rest import ChannelRest
@@ -44,6 +45,11 @@ from ws_edge.settings import Settings
 from ws_edge.upstream.query_client import QueryClient, ShardWatch
 from ws_edge.watches.hub import Hub
 from ws_edge.watches.poller import Poller
+
+LIVE_WAIT_S = 2.0
+"""How long a long poll for what is watched with interval 0 is held."""
+LIVE_KEYS_PER_S = 100_000
+"""Most keys and ranges with interval 0 that are asked for per second."""
 
 log = structlog.get_logger(__name__)
 
@@ -111,22 +117,20 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     clock = time.monotonic
     port_tls(settings)  # uvicorn reads the files itself
     types = settings.with_descriptors(MessageTypes.read)
-    stores, metrics, woken = CurrentStores(), Metrics(), asyncio.Event()
+    stores, metrics, woken = dict[str, Store](), Metrics(), asyncio.Event()
     hub = Hub(clock, settings.tick_ms / 1000, woken.set)
     client = _query_client(settings, metrics)
     revoked = replace(REVOCATIONS, max_lag_ms=settings.revocation_lag_ms)
-    edge_stores = {**EDGE_STORES, revoked.name: revoked}
-    poll_limits = settings.batch_keys, settings.live_wait_ms / 1000, settings.live_keys_per_s
-    poller = Poller(hub, client, metrics, clock, woken, *poll_limits)
+    poller = Poller(hub, client, metrics, clock, woken, settings.batch_keys, LIVE_WAIT_S, LIVE_KEYS_PER_S)
     channels = Channels(client, writer, wall_clock, settings.channel_lifetime_s, settings.max_channel_subscriptions)
     revocations = Revocations(hub, client, revoked, writer is not None, settings.unavailable_after_ms / 1000)
     gateway = Gateway(settings.gateway_secrets, wall_clock)
-    tickets = Tickets(settings.gateway_secrets, wall_clock, settings.ticket_lifetime_s)
+    tickets = Tickets(settings.gateway_secrets, wall_clock)
     context = SessionContext(hub, stores, settings, metrics, tickets, clock, wall_clock)
     sockets = Sockets(context, revocations, gateway, _admission(settings), settings.stall_timeout_s)
 
     interval_s, read_types = settings.shard_refresh_ms / 1000, types_reader(settings)
-    live_stores = LiveStores(stores, types, edge_stores, read_types, sockets.end_watchers, metrics, interval_s)
+    live_stores = LiveStores(stores, types, EDGE_STORES, read_types, sockets.end_watchers, metrics, interval_s)
     shard_watch = ShardWatch(client, interval_s, live_stores.take, live_stores.reason)
 
     def not_ready() -> str | None:
@@ -210,7 +214,6 @@ def _query_client(settings: Settings, metrics: Metrics) -> QueryClient:
         settings.query_timeout_ms / 1000,
         settings.batch_keys,
         credentials=None if tls is None else tls.channel_credentials(),
-        backoff_s=settings.query_backoff_ms / 1000,
         stale_after_ms=settings.stale_after_ms,
         on_hidden=lambda store: metrics.hidden_rows.labels(store).inc(),
     )

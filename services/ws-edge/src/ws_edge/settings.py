@@ -13,6 +13,8 @@ from statecast_service.tls import PortSettings, is_loopback
 from ws_edge.auth.admission import ANY_ORIGIN
 
 Item = TypeVar("Item")
+MAX_INTERVAL_MS = 60_000
+"""The longest time between two frames of a place; longer requests get this."""
 MIN_SECRET_LENGTH = 8
 LONG_SECRET_BYTES = 32
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
@@ -70,8 +72,6 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """Certificate that the query service asks for, as PEM; empty shows none."""
     query_tls_key: Path | None = None
     """Its private key, as PEM without a password."""
-    ticket_lifetime_s: float = Field(60.0, gt=0)
-    """How long a ticket of POST /v1/tickets is valid."""
 
     kafka_bootstrap: str = ""
     """Kafka brokers as host:port, separated by commas; empty turns channels and revocation off."""
@@ -80,16 +80,10 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     kafka_timeout_ms: int = Field(5000, ge=100)
     """How long Kafka may take to acknowledge a record."""
 
-    default_interval_ms: int = Field(1000, ge=1)
+    default_interval_ms: int = Field(1000, ge=1, le=MAX_INTERVAL_MS)
     """Time between two frames of a place when neither the client nor the store names one."""
     min_interval_ms: int = Field(100, ge=10)
     """Shortest interval; shorter requests get this."""
-    max_interval_ms: int = Field(60_000, ge=1)
-    """Longest interval; longer requests get this."""
-    live_wait_ms: int = Field(2000, ge=10, le=60_000)
-    """How long a long poll for what is watched with interval 0 is held."""
-    live_keys_per_s: int = Field(100_000, ge=1)
-    """Most keys and ranges with interval 0 that are asked for per second."""
     tick_ms: int = Field(25, ge=5, le=1000)
     """Resolution of the schedule: frames may be early by this much."""
     unavailable_after_ms: int = Field(3000, ge=1)
@@ -108,10 +102,6 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """Watches of one socket."""
     max_places: int = Field(500, ge=1)
     """Ranges and keys that the steps and channels of one socket may bring."""
-    max_members: int = Field(1000, ge=1, le=1000)
-    """Rows of a watched range; larger limits get this."""
-    max_replies: int = Field(256, ge=1)
-    """Unsent replies at which a socket's requests are no longer read."""
     consumer_sockets: int = Field(1000, ge=1)
     """Open sockets of one consumer."""
     consumer_subscriptions: int = Field(20_000, ge=1)
@@ -149,8 +139,6 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
 
     query_timeout_ms: int = Field(1000, ge=10)
     """How long one instance of the query service may take."""
-    query_backoff_ms: int = Field(1000, ge=0)
-    """How long an instance that failed is asked last."""
     shard_refresh_ms: int = Field(1000, ge=100)
     """How often stores and shard map are asked for while all is well, and mounted messages are looked at."""
     stale_after_ms: int = Field(5000, ge=1)
@@ -193,7 +181,7 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
 
     @model_validator(mode="after")
     def _check_intervals(self) -> Self:
-        if not self.min_interval_ms <= self.default_interval_ms <= self.max_interval_ms:
-            names = map(self.variable, ("min_interval_ms", "default_interval_ms", "max_interval_ms"))
+        if self.min_interval_ms > self.default_interval_ms:
+            names = map(self.variable, ("min_interval_ms", "default_interval_ms"))
             raise ValueError(f"{' <= '.join(names)} must hold")
         return self

@@ -47,7 +47,7 @@ class Tickets:
     other edges. Times are seconds since 1970.
     """
 
-    def __init__(self, secrets: Sequence[str], wall_clock: Callable[[], float], lifetime_s: float) -> None:
+    def __init__(self, secrets: Sequence[str], wall_clock: Callable[[], float], lifetime_s: float = 60.0) -> None:
         """The first secret seals, all are accepted; a ticket is valid for `lifetime_s` seconds."""
         self._seal = Seal(secrets, TICKETS)
         self._wall_clock = wall_clock

@@ -1,28 +1,39 @@
-"""Creates, changes and reads channels: written to Kafka, read from the query service, the same at every edge."""
+"""Channels: created and changed in Kafka, read back from the query service, the same at every edge.
 
-from collections.abc import Callable
+The group of a channel has a head record, and one record per watch.
+"""
+
+import re
+import secrets
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from statecast.push.v2.channel_pb2 import ChannelRecord
 from statecast.push.v2.push_pb2 import NamedWatch, Watch
 from ws_edge.channels import CHANNELS
-from ws_edge.channels.channel import (
-    Channel,
-    channel_of,
-    check_id,
-    check_name,
-    head_key,
-    new_id,
-    watch_key,
-)
 from ws_edge.channels.kafka_writer import Rows, Writer, configured
-from ws_edge.errors import TooManySubscriptionsError, UnknownChannelError
+from ws_edge.errors import MalformedFrameError, TooManySubscriptionsError, UnknownChannelError
 from ws_edge.model.authorization import Consumer
-from ws_edge.model.states import Position
+from ws_edge.model.states import KeyState, Position, StoreKey
 from ws_edge.upstream.queries import Scan
 from ws_edge.upstream.query_client import QueryClient
 
 PAGE = 1000
+ID_FORMAT = re.compile(r"[A-Za-z0-9_-]{22}")
+ID_BYTES = 16
+NAME_FORMAT = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A channel as of a position of its partition."""
+
+    id: str
+    owner: str
+    expires_at: float
+    """In seconds since 1970."""
+    watches: Mapping[str, Watch]
+    """By their names, in the order of these."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +48,7 @@ class Channels:
     """Of one channel. Calls at the same time may add more; whoever watches the channel takes the first by name."""
 
     async def create(self, consumer: Consumer) -> Channel:
-        channel_id = new_id()
+        channel_id = secrets.token_urlsafe(ID_BYTES)
         head = ChannelRecord()
         head.channel.owner = consumer.principal
         head.channel.expires_at.FromNanoseconds(round((self.wall_clock() + self.lifetime_s) * 1e9))
@@ -83,7 +94,47 @@ class Channels:
         while page.next_page_token:
             page = await self.client.scan(CHANNELS, scan._replace(page_token=page.next_page_token), at_least)
             states += page.states
-        return channel_of(channel_id, states, page.position), page.position
+        return channel_of(channel_id, states), page.position
 
     def _writer(self) -> Writer:
         return configured(self.writer, "channels are")
+
+
+def check_id(channel_id: str) -> str:
+    """Returns the identifier; raises UnknownChannelError when it does not have the format of one."""
+    if ID_FORMAT.fullmatch(channel_id) is None:
+        raise UnknownChannelError(channel_id)
+    return channel_id
+
+
+def check_name(name: str) -> str:
+    """Returns the name of a watch; raises MalformedFrameError for what can be none."""
+    if NAME_FORMAT.fullmatch(name) is None:
+        raise MalformedFrameError(
+            f"a watch cannot be named {name[:80]!r}: take 1 to 64 letters, digits, '.', '_' and '-'"
+        )
+    return name
+
+
+def head_key(channel_id: str) -> StoreKey:
+    return StoreKey(CHANNELS.name, channel_id)
+
+
+def watch_key(channel_id: str, name: str) -> StoreKey:
+    return StoreKey(CHANNELS.name, channel_id, "watch", name)
+
+
+def channel_of(channel_id: str, states: Iterable[KeyState]) -> Channel | None:
+    """The channel that a group's records describe; None without a head.
+
+    Ignores records that only newer edges know. Raises UnreadableRowError.
+    """
+    rows = list[ChannelRecord]()
+    for state in states:
+        state.check_readable()
+        rows.append(state.row)
+    head = next((row.channel for row in rows if row.HasField("channel")), None)
+    if head is None:
+        return None
+    named = sorted((row.watch.name, row.watch.watch) for row in rows if row.HasField("watch"))
+    return Channel(channel_id, head.owner, head.expires_at.ToNanoseconds() / 1e9, dict(named))

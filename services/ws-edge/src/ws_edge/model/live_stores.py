@@ -1,10 +1,9 @@
 """The stores that clients may read now: those that the query service lists."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import dataclass, field
 
 import structlog
-from typing_extensions import override
 
 from statecast.descriptors import MessageTypes
 from statecast.query.v1.query_pb2 import Store as ListedStore
@@ -17,36 +16,6 @@ from ws_edge.model.stores import Store, Stores
 log = structlog.get_logger(__name__)
 
 
-class CurrentStores(Mapping[str, Store]):
-    """A mapping that its owner fills anew; everybody else looks up in it each time."""
-
-    def __init__(self) -> None:
-        self._stores: Stores = {}
-
-    @override
-    def __getitem__(self, name: str) -> Store:
-        return self._stores[name]
-
-    @override
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._stores)
-
-    @override
-    def __len__(self) -> int:
-        return len(self._stores)
-
-    def replace(self, stores: Stores) -> frozenset[str]:
-        """Holds other stores from now on; returns the names of those that are gone or have changed.
-
-        A store with the same definition stays the same object. A store with a redefined message has changed: it may
-        have private fields by now.
-        """
-        same = {name: store for name, store in self._stores.items() if name in stores and store.is_like(stores[name])}
-        left = frozenset(self._stores.keys() - same.keys())
-        self._stores = {**stores, **same}
-        return left
-
-
 @dataclass(eq=False)
 class LiveStores:
     """Keeps `stores` as the query service lists them, with rows of `types`; `own` are those that edges write.
@@ -57,7 +26,8 @@ class LiveStores:
     task that looks at the mounted messages every `interval_s` seconds; `read_types` is the `read` of FollowedFile.
     """
 
-    stores: CurrentStores
+    stores: dict[str, Store]
+    """Everybody else looks up in it each time. A store that stays as it is stays the same object."""
     types: MessageTypes
     own: Stores
     read_types: Callable[[], MessageTypes | None]
@@ -99,7 +69,10 @@ class LiveStores:
                 problems.add(f"the store {listed.store} is shown to nobody: {error}")
         self._problems = problems
         came = served.keys() - self.stores.keys()
-        left = self.stores.replace(served)
+        left = {name for name, store in self.stores.items() if name not in served or not store.is_like(served[name])}
+        for name in left:
+            del self.stores[name]
+        self.stores.update({name: store for name, store in served.items() if name not in self.stores})
         if came or left:
             log.info("stores_changed", new=sorted(came), gone_or_changed=sorted(left))
         if left:

@@ -8,8 +8,7 @@ from fastapi import APIRouter, Request, Response
 from statecast.push.v2.push_pb2 import Channel as ChannelReply
 from statecast.push.v2.push_pb2 import NamedWatch, Watch
 from ws_edge.auth.quotas import ChannelQuota
-from ws_edge.channels.channel import Channel
-from ws_edge.channels.channels import Channels
+from ws_edge.channels.channels import Channel, Channels
 from ws_edge.codec.requests import watch_request
 from ws_edge.errors import MalformedFrameError
 from ws_edge.model.authorization import Consumer

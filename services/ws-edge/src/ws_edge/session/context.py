@@ -7,8 +7,11 @@ from ws_edge.auth.tickets import Tickets
 from ws_edge.metrics import Metrics
 from ws_edge.model.questions import Question
 from ws_edge.model.stores import Store, Stores
-from ws_edge.settings import Settings
+from ws_edge.settings import MAX_INTERVAL_MS, Settings
 from ws_edge.watches.hub import Hub
+
+MAX_LIMIT = 1000
+"""Rows of a watched range; larger limits get this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +34,9 @@ class SessionContext:
         settings, wanted = self.settings, interval_ms
         if wanted is None:
             wanted = store.interval_ms or settings.default_interval_ms
-        return min(max(wanted, settings.min_interval_ms), settings.max_interval_ms) / 1000 if wanted else 0.0
+        return min(max(wanted, settings.min_interval_ms), MAX_INTERVAL_MS) / 1000 if wanted else 0.0
 
     def granted(self, question: Question) -> Question:
         """Returns the question as it is watched: a range gets the limit that is granted."""
-        limit = min(question.limit or self.settings.page_size, self.settings.max_members)
+        limit = min(question.limit or self.settings.page_size, MAX_LIMIT)
         return question if question.limit == limit else replace(question, limit=limit)

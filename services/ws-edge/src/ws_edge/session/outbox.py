@@ -12,6 +12,9 @@ from ws_edge.metrics import FrameTally
 from ws_edge.session.channel_watch import ChannelWatch
 from ws_edge.session.place import Place
 
+MAX_REPLIES = 256
+"""Unsent frames about a socket at which its requests are no longer read."""
+
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
@@ -104,9 +107,9 @@ class SocketWriter:
             self.outbox.ready(place)
             self._begin()
 
-    async def catch_up(self, max_replies: int) -> None:
-        """Waits until fewer than `max_replies` frames about the socket wait, or nothing is being sent any more."""
-        while self.outbox.replies >= max_replies and self._task is not None:
+    async def catch_up(self) -> None:
+        """Waits until fewer than MAX_REPLIES frames about the socket wait, or nothing is being sent any more."""
+        while self.outbox.replies >= MAX_REPLIES and self._task is not None:
             await asyncio.wait({self._task})
 
     def close(self, code: int, reason: str) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from statecast.push.v2.channel_pb2 import ChannelRecord
 from statecast.push.v2.push_pb2 import NamedWatch, Step, Watch
-from ws_edge.channels.channel import channel_of, check_id, check_name, head_key, new_id, watch_key
+from ws_edge.channels.channels import channel_of, check_id, check_name, head_key, watch_key
 from ws_edge.channels.kafka_writer import record_key
 from ws_edge.errors import MalformedFrameError, UnknownChannelError
 from ws_edge.model.states import KeyState, Position
@@ -13,7 +13,6 @@ ID = "AAAAAAAAAAAAAAAAAAAAAA"
 ORDER = Watch(store="orders-by-key", group="12345", interval_ms=0)
 STEPS = [Step(store="odds-by-match", group_field="match_id", limit=5)]
 BOARD = Watch(store="matches", group="football", sort_from="2024", reverse=True, fields=["a"], steps=STEPS)
-AT = Position(7, 9)
 
 
 def head() -> KeyState:
@@ -28,10 +27,10 @@ def named(name: str, watch: Watch) -> KeyState:
 
 
 def test_a_channel_consists_of_its_head_and_its_watches_by_name() -> None:
-    channel = channel_of(ID, [named("order", ORDER), head(), named("board", BOARD), named("a", ORDER)], AT)
+    channel = channel_of(ID, [named("order", ORDER), head(), named("board", BOARD), named("a", ORDER)])
 
     assert channel is not None
-    assert (channel.owner, channel.expires_at, channel.position) == ("customer-0001", 60.0, AT)
+    assert (channel.owner, channel.expires_at) == ("customer-0001", 60.0)
     assert list(channel.watches.items()) == [("a", ORDER), ("board", BOARD), ("order", ORDER)]
 
 
@@ -39,14 +38,14 @@ def test_a_channel_consists_of_its_head_and_its_watches_by_name() -> None:
 def test_a_record_of_another_edge_is_ignored(record: bytes) -> None:
     """Fields 15, 2 and 3: of a newer edge, and of protocol 1."""
     unknown = KeyState(watch_key(ID, "x"), Position(7, 3), ChannelRecord.FromString(record))
-    channel = channel_of(ID, [head(), unknown, named("order", ORDER)], AT)
+    channel = channel_of(ID, [head(), unknown, named("order", ORDER)])
 
     assert channel is not None
     assert list(channel.watches) == ["order"]
 
 
 def test_without_its_head_there_is_no_channel() -> None:
-    assert channel_of(ID, [named("order", ORDER)], AT) is None
+    assert channel_of(ID, [named("order", ORDER)]) is None
 
 
 def test_each_record_has_a_key_of_its_own_in_the_channels_group() -> None:
@@ -54,13 +53,6 @@ def test_each_record_has_a_key_of_its_own_in_the_channels_group() -> None:
 
     assert len(set(keys)) == len(keys)
     assert [record_key(key) for key in keys[:2]] == [ID.encode(), f"{ID}\0watch\0a".encode()]
-
-
-def test_identifiers_are_unique_and_recognized() -> None:
-    first, second = new_id(), new_id()
-
-    assert first != second
-    assert check_id(first) == first
 
 
 @pytest.mark.parametrize("text", ["", "x", ID + "A", ID[:-1] + "\0", ID[:-1] + "é"])
