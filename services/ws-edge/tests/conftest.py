@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 import pytest
 from httpx import AsyncClient
 
-from testkit.waiting import scaled
 from testkit.ws_edge.edge import FakeQueryService, RunningEdge
 
 
@@ -18,32 +17,27 @@ async def service() -> AsyncIterator[FakeQueryService]:
 
 @pytest.fixture
 async def edge() -> AsyncIterator[RunningEdge]:
-    """An edge with short poll intervals, so that tests need not wait."""
-    async with RunningEdge(min_interval_ms=20, default_interval_ms=20, tick_ms=5) as running:
+    """An edge."""
+    async with RunningEdge() as running:
         yield running
 
 
 @pytest.fixture
 async def keeping_edge() -> AsyncIterator[RunningEdge]:
     """The same with a stand-in for Kafka, so that it has channels and revocation."""
-    async with RunningEdge(kafka=True, min_interval_ms=20, default_interval_ms=20, tick_ms=5) as running:
+    async with RunningEdge(kafka=True) as running:
         yield running
 
 
 @pytest.fixture
 async def alice(edge: RunningEdge) -> AsyncIterator[AsyncClient]:
     """Calls as the gateway makes them for customer-0001."""
-    async with AsyncClient(
-        base_url=f"http://{edge.address}", headers=edge.headers(), verify=False, timeout=scaled(5.0)
-    ) as client:
+    async with edge.client() as client:
         yield client
 
 
 @pytest.fixture
 async def operator(edge: RunningEdge) -> AsyncIterator[AsyncClient]:
     """Calls as the gateway makes them for staff."""
-    headers = edge.headers("", "staff")
-    async with AsyncClient(
-        base_url=f"http://{edge.address}", headers=headers, verify=False, timeout=scaled(5.0)
-    ) as client:
+    async with edge.client("", "staff") as client:
         yield client

@@ -6,7 +6,6 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 import pytest
-from httpx import AsyncClient
 
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from testkit.push_clients import browser_client, python_client
@@ -76,7 +75,7 @@ async def test_a_client_renews_its_access_in_time_and_resumes_when_it_is_too_lat
         lambda seconds: {"X-Gateway-Claims": claims(exp=time.time() + seconds)}, SHORT_S, LONG_S
     )
     async with (
-        RunningEdge(wall_clock=SystemClock(), min_interval_ms=20, tick_ms=5) as edge,
+        RunningEdge(wall_clock=SystemClock()) as edge,
         connect(edge.address, without_claims(edge), credentials) as client,
     ):
         await play_expiry(client, ScriptedOrders(edge), credentials.needs)
@@ -85,10 +84,8 @@ async def test_a_client_renews_its_access_in_time_and_resumes_when_it_is_too_lat
 @both_clients
 async def test_a_client_whose_access_was_revoked_reports_it(keeping_edge: RunningEdge, connect: Connect) -> None:
     orders = ScriptedOrders(keeping_edge)
-    staff = AsyncClient(
-        base_url=f"http://{keeping_edge.address}", headers=keeping_edge.headers("", "staff"), verify=False
-    )
-    async with staff as operator, connect(keeping_edge.address, keeping_edge.headers()) as client:
+    address, headers = keeping_edge.address, keeping_edge.headers()
+    async with keeping_edge.client("", "staff") as operator, connect(address, headers) as client:
         await client.watch(MINE, "orders-by-key", orders.own_order)
         await wait_received(client, MINE, lambda received: received.statuses == ["Placed"])
         answer = await operator.post("/v1/revocations", json={"consumer": orders.consumer})

@@ -65,16 +65,6 @@ async def test_text_that_is_not_utf_8_is_counted_as_protocol_and_logged_as_no_de
     assert caplog.records == []
 
 
-async def test_a_handshake_that_is_refused_is_logged_as_no_defect(
-    edge: RunningEdge, caplog: pytest.LogCaptureFixture
-) -> None:
-    with pytest.raises(InvalidStatus):
-        async with edge.stranger_socket("/update/orders"):
-            pass
-
-    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
-
-
 async def test_a_client_that_answers_no_ping_is_counted_apart_from_a_lost_connection() -> None:
     async with RunningEdge(ping_interval_s=0.05, ping_timeout_s=0.05) as edge, edge.socket() as socket:
         socket.transport.pause_reading()

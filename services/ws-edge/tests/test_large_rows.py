@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from google.protobuf.struct_pb2 import Value
-from httpx import AsyncClient
 
 from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import RunningEdge
@@ -122,7 +121,7 @@ async def test_a_large_order_is_an_error_with_its_id_and_whole_by_rest() -> None
         edge.query.put(StoreKey("orders-by-key", "12345"), order)
         async with edge.socket("/update/orders/12345") as socket, asyncio.timeout(30):
             refused = json.loads(await socket.recv())
-        async with AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers()) as client:
+        async with edge.client() as client:
             whole = await client.get("/update/orders/12345")
 
     assert (refused["error"]["code"], refused["error"]["order_id"]) == ("row_too_large", "12345")

@@ -90,15 +90,17 @@ async def test_a_port_in_use_is_one_line_and_status_2() -> None:
 
     assert process.returncode == 2
     assert log.decode().startswith(f"ws-edge: cannot listen on 127.0.0.1:{port} ")
+    assert "WS_EDGE_PORT" in log.decode()
     assert log.decode().count("\n") == 1
 
 
-async def test_a_wrong_command_is_refused() -> None:
-    process = await start("walk")
+@pytest.mark.parametrize(("command", "reason"), [("walk", b"invalid choice"), ("revoke", b"CONSUMER")])
+async def test_a_wrong_command_is_refused(command: str, reason: bytes) -> None:
+    process = await start(command)
     _, log = await process.communicate()
 
     assert process.returncode == 2
-    assert b"invalid choice" in log
+    assert reason in log
 
 
 def revoke_settings(**more: object) -> Settings:
@@ -138,11 +140,3 @@ async def test_the_consumer_to_revoke_is_utf_8_whatever_the_locale(
 
     assert process.returncode == status
     assert text in errors.decode()
-
-
-async def test_revoke_needs_a_consumer() -> None:
-    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "ws_edge", "revoke", stdout=PIPE, stderr=PIPE)
-    _, errors = await process.communicate()
-
-    assert process.returncode == 2
-    assert b"CONSUMER" in errors

@@ -11,7 +11,7 @@ from statecast_client.push import PushClient, PushRefusedError, Step, Watch
 from testkit.relay import Relay
 from testkit.waiting import scaled
 from testkit.ws_edge.edge import RunningEdge
-from testkit.ws_edge.odds import market_key, match_key, odds_edge, put_market, put_match
+from testkit.ws_edge.odds import market_key, odds_edge, put_market, put_match
 
 ODDS, MATCHES = "odds-by-match", "matches-by-sport"
 BOARD = [Step(store=ODDS, group_field="match_id")]
@@ -63,7 +63,7 @@ async def test_what_is_saved_resumes_at_a_new_client_and_another_edge(edge: Runn
         await read_until(watch, lambda: watch.current)
         saved = watch.saved()
     put_market(edge, "m1", "k1", "newer")
-    async with RunningEdge(beside=edge, min_interval_ms=20, tick_ms=5) as other, client_of(other) as client:
+    async with RunningEdge(beside=edge) as other, client_of(other) as client:
         watch = client.watch(ODDS, "m1", interval_ms=0, resume=saved)
         assert names(watch) == {"k1": "first", "k2": "second"}
         change = await anext(watch)
@@ -71,21 +71,6 @@ async def test_what_is_saved_resumes_at_a_new_client_and_another_edge(edge: Runn
         assert watch.resumed is True
         assert list(change.rows) == ["k1"]
         assert names(watch) == {"k1": "newer", "k2": "second"}
-
-
-async def test_a_query_has_the_rows_of_each_match(edge: RunningEdge) -> None:
-    for match in ("m1", "m2"):
-        put_match(edge, match)
-        put_market(edge, match, f"of {match}")
-    async with client_of(edge) as client:
-        board = client.watch(MATCHES, "football", steps=BOARD, interval_ms=0)
-        await read_until(board, lambda: board.current)
-        assert list(board.places) == [(), ("m1",), ("m2",)]
-
-        edge.query.delete(match_key("m1"))
-        await read_until(board, lambda: ("m1",) not in board.places and list(board.rows) == ["m2"])
-        put_match(edge, "m1")
-        await read_until(board, lambda: list(names(board, "m1")) == ["of m1"])
 
 
 async def test_a_watch_of_nothing_known_is_refused(edge: RunningEdge) -> None:

@@ -1,22 +1,6 @@
 """The port is bound before anything else, and a signal drains the sockets before the server ends."""
 
-import pytest
-
-from statecast_service.errors import PortInUseError
-from testkit.ws_edge.edge import SECRET, RunningEdge, until
-from ws_edge.server import listen
-from ws_edge.settings import Settings
-
-
-def settings(port: int) -> Settings:
-    return Settings.model_validate({"port": port, "gateway_secret": SECRET})
-
-
-def test_a_port_that_is_taken_is_refused_with_its_setting() -> None:
-    with listen(settings(0)) as first:
-        port = first.getsockname()[1]
-        with pytest.raises(PortInUseError, match=f"127.0.0.1:{port} .*WS_EDGE_PORT"):
-            listen(settings(port))
+from testkit.ws_edge.edge import RunningEdge, until
 
 
 async def test_a_signal_closes_the_sockets_and_ends_the_server() -> None:

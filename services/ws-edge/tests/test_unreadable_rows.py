@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 import pytest
 import structlog.testing
 from google.protobuf.struct_pb2 import Value
-from httpx import AsyncClient
 
 from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import RunningEdge
@@ -29,7 +28,7 @@ STAFF = {"X-Consumer-Custom-ID": NOTHING, "X-Consumer-Groups": "staff"}
 
 @asynccontextmanager
 async def score_edge() -> AsyncIterator[RunningEdge]:
-    async with RunningEdge(stores=STORES, min_interval_ms=20, default_interval_ms=20, tick_ms=5) as edge:
+    async with RunningEdge(stores=STORES) as edge:
         yield edge
 
 
@@ -95,7 +94,7 @@ async def test_a_bad_key_is_an_error_and_its_watch_goes_on(store: str, payload: 
 
 
 async def test_an_order_that_cannot_be_read_is_an_error_of_its_id() -> None:
-    async with score_edge() as edge, edge.socket(headers=staff(edge)) as socket:
+    async with score_edge() as edge, edge.socket(headers=edge.headers("", "staff")) as socket:
         put(edge, StoreKey("orders-by-key", "12345"), b"\xff\xff\xff")
         await socket.send(json.dumps({"type": "order_status_updates_request", "data": {"order_id": "12345"}}))
         refused = json.loads(await socket.recv())
@@ -115,7 +114,7 @@ async def test_who_owns_a_row_that_cannot_be_read_is_unknown_so_strangers_hear_n
 
 
 async def test_a_page_has_the_other_rows_and_an_error_by_the_key() -> None:
-    async with score_edge() as edge, client(edge) as alice:
+    async with score_edge() as edge, edge.client(ME) as alice:
         for name, payload in (("a", b'{"v": 1}'), ("b", NOT_A_NUMBER)):
             put(edge, score(name), payload)
         for address in ("/v1/stores/scores/rows?group=g", "/v1/stores/scores/rows"):
@@ -127,7 +126,7 @@ async def test_a_page_has_the_other_rows_and_an_error_by_the_key() -> None:
 
 
 async def test_a_key_that_cannot_be_read_is_no_outage() -> None:
-    async with score_edge() as edge, client(edge) as alice:
+    async with score_edge() as edge, edge.client(ME) as alice:
         put(edge, StoreKey("score", "k"), NOT_A_NUMBER)
         [row] = (await alice.get("/v1/stores/score/rows?group=k")).json()["rows"]
 
@@ -149,13 +148,3 @@ async def test_a_row_that_no_frame_can_hold_is_an_error_too(edge: RunningEdge) -
     assert refused["error"]["code"] == "unreadable_row"
     assert client.rows[12345, ""] == {}
     assert client.rows[6, ""][""]["order_id"] == "6"
-
-
-def staff(edge: RunningEdge) -> dict[str, str]:
-    return edge.headers("", "staff")
-
-
-@asynccontextmanager
-async def client(edge: RunningEdge) -> AsyncIterator[AsyncClient]:
-    async with AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers(ME)) as caller:
-        yield caller

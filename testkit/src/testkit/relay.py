@@ -39,8 +39,10 @@ class Relay:
         assert task is not None
         self._passing.add(task)
         host, _, port = self._target.rpartition(":")
-        far_reader, far_writer = await asyncio.open_connection(host, int(port))
+        ends = [writer]
         try:
+            far_reader, far_writer = await asyncio.open_connection(host, int(port))
+            ends.append(far_writer)
             await asyncio.sleep(self._delay_s)
             await asyncio.wait(
                 [
@@ -53,7 +55,7 @@ class Relay:
             return  # cut; the ends see it below
         finally:
             self._passing.discard(task)
-            for end in (writer, far_writer):
+            for end in ends:
                 end.transport.abort()
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -5,16 +5,14 @@ import json
 from typing import Any
 
 import pytest
-from httpx import AsyncClient
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 
 from statecast.orders.v1.order_pb2 import Order
-from statecast.push.v2.push_pb2 import ClientFrame, Renew, ServerFrame
 from testkit.ws_edge.edge import Clock, RunningEdge, until
 from ws_edge.auth.expiry import ExpiryTimer, expiry_of
 from ws_edge.auth.gateway import Credential
-from ws_edge.codec.frames import BINARY_SUBPROTOCOL, JSON_SUBPROTOCOL
+from ws_edge.codec.frames import JSON_SUBPROTOCOL
 from ws_edge.errors import CLOSE_EXPIRED
 from ws_edge.model.states import StoreKey
 from ws_edge.session.sockets import TICKET_SUBPROTOCOL
@@ -25,7 +23,7 @@ SOON_S = 0.1
 
 async def ticket(edge: RunningEdge, consumer: str = "customer-0001", expires_at: float | None = None) -> dict[str, Any]:
     headers = edge.headers(consumer, expires_at=expires_at)
-    async with AsyncClient(base_url=f"http://{edge.address}", headers=headers, verify=False) as client:
+    async with edge.client(headers=headers) as client:
         answer = await client.post("/v1/tickets")
     assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "private, no-store")
     document: dict[str, Any] = answer.json()
@@ -90,17 +88,6 @@ async def test_a_socket_of_orders_is_renewed_in_its_own_form(edge: RunningEdge) 
     assert 3599 <= answer["expires_in_s"] <= 3600
 
 
-async def test_a_binary_socket_is_renewed(edge: RunningEdge) -> None:
-    renewal = await ticket(edge)
-    async with edge.socket("/v1/stream", subprotocols=[BINARY_SUBPROTOCOL]) as socket:
-        hello = ServerFrame.FromString(await socket.recv(decode=False))
-        await socket.send(ClientFrame(renew=Renew(ticket=renewal["ticket"])).SerializeToString())
-        answer = ServerFrame.FromString(await socket.recv(decode=False))
-
-    assert hello.hello.protocol == 2
-    assert answer.access.expires_in_s > 0
-
-
 async def test_a_ticket_of_another_consumer_is_refused_and_renews_nothing(edge: RunningEdge) -> None:
     renewal = await ticket(edge, "customer-0002", edge.wall_clock.now + 3600)
     async with edge.socket("/v1/stream", expires_at=edge.wall_clock.now + SOON_S) as socket:
@@ -127,7 +114,7 @@ async def test_a_client_cannot_shed_its_expiry_or_its_name_by_the_header_connect
     """The gateway deletes each header that the client names in `Connection`, so one that decides may not be missing."""
     headers = edge.headers("operator", "staff", expires_at=edge.wall_clock.now + SOON_S)
     del headers[name]
-    async with AsyncClient(base_url=f"http://{edge.address}", headers=headers, verify=False) as client:
+    async with edge.client(headers=headers) as client:
         answer = await client.post("/v1/tickets")
     with pytest.raises(InvalidStatus) as refusal:
         await connect(f"ws://{edge.address}/v1/stream", additional_headers=headers)
@@ -138,7 +125,7 @@ async def test_a_client_cannot_shed_its_expiry_or_its_name_by_the_header_connect
 
 
 async def test_a_ticket_needs_the_gateways_proof(edge: RunningEdge) -> None:
-    async with AsyncClient(base_url=f"http://{edge.address}", verify=False) as client:
+    async with edge.client(headers={}) as client:
         answer = await client.post("/v1/tickets", headers={"X-Consumer-Custom-ID": "customer-0001"})
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "gateway_required")
@@ -238,20 +225,6 @@ async def test_the_access_of_a_key_has_an_end_too() -> None:
         edge.wall_clock.now += 1
 
         assert await close_code_of(socket) == CLOSE_EXPIRED
-
-
-@pytest.mark.parametrize("lifetime_s", [None, 1e6])
-async def test_a_ticket_begins_the_longest_access_anew(lifetime_s: float | None) -> None:
-    async with RunningEdge(max_access_s=1000) as edge:
-        expires_at = None if lifetime_s is None else edge.wall_clock.now + lifetime_s
-        async with edge.socket("/v1/stream", expires_at=expires_at) as socket:
-            hello = json.loads(await socket.recv())["hello"]
-            edge.wall_clock.now += 700
-            renewal = await ticket(edge, expires_at=expires_at)
-            answer = await renewed(socket, renewal["ticket"])
-
-    assert 800 <= hello["expires_in_s"] <= 1000
-    assert 800 <= answer["access"]["expires_in_s"] <= 1000
 
 
 def test_sockets_that_were_opened_together_do_not_end_together() -> None:

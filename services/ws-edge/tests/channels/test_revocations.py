@@ -5,7 +5,6 @@ import json
 
 import pytest
 import structlog.testing
-from httpx import AsyncClient
 from websockets.exceptions import InvalidStatus
 
 from statecast.orders.v1.order_pb2 import Order
@@ -106,7 +105,7 @@ async def test_a_replica_that_lags_does_not_say_whether_access_holds() -> None:
         with pytest.raises(InvalidStatus) as refusal:
             async with edge.socket():
                 pytest.fail("the socket was opened")
-        async with AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers(), verify=False) as client:
+        async with edge.client() as client:
             refused = (await client.get("/v1/consumer")).status_code
             edge.query.lag_ms = 59_000
             accepted = (await client.get("/v1/consumer")).status_code

@@ -61,7 +61,7 @@ async def end_of(client: StreamClient, watch_id: int) -> str:
 
 
 async def get(edge: RunningEdge, store: str) -> int:
-    async with AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers(), verify=False) as client:
+    async with edge.client() as client:
         return (await client.get(f"/v1/stores/{store}/rows?group=1")).status_code
 
 
@@ -205,8 +205,7 @@ async def test_a_store_that_this_edge_cannot_show_is_left_out_and_the_others_are
 
 @pytest.mark.parametrize("store", ["push-channels", "revoked-consumers"])
 async def test_clients_cannot_read_what_edges_keep(edge: RunningEdge, store: str) -> None:
-    headers = edge.headers("", "staff")
-    async with AsyncClient(base_url=f"http://{edge.address}", headers=headers) as client:
+    async with edge.client("", "staff") as client:
         answer = await client.get(f"/v1/stores/{store}/rows?group=1")
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown_store")

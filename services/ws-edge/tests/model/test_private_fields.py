@@ -10,7 +10,6 @@ import pytest
 from google.protobuf import json_format
 from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Value
-from httpx import AsyncClient
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,17 +54,10 @@ def seen_json(row: PrivateRow, viewer: str) -> Any:
 async def game_edge() -> AsyncIterator[RunningEdge]:
     stores = (EXAMPLE / "stores.yaml").read_text() + MEMBERS
     settings: dict[str, Any] = {"STATECAST_DESCRIPTORS": EXAMPLE / "messages", "tick_ms": 5}
-    async with RunningEdge(kafka=True, stores=stores, min_interval_ms=20, default_interval_ms=20, **settings) as edge:
+    async with RunningEdge(kafka=True, stores=stores, **settings) as edge:
         edge.query.put(KEY, game())
         edge.query.put(MEMBER, game())
         yield edge
-
-
-@asynccontextmanager
-async def caller(edge: RunningEdge, consumer: str, groups: str = "customers") -> AsyncIterator[AsyncClient]:
-    headers = edge.headers(consumer, groups)
-    async with AsyncClient(base_url=f"http://{edge.address}", headers=headers) as client:
-        yield client
 
 
 @pytest.mark.parametrize(
@@ -84,7 +76,7 @@ async def test_a_call_shows_what_its_consumer_may_see(
         f"/v1/stores/{rows}"
         for rows in ("games-by-key/rows?group=g1", "games-by-table/rows?group=t1", "games-by-table/rows")
     ]
-    async with game_edge() as edge, caller(edge, consumer, groups) as client:
+    async with game_edge() as edge, edge.client(consumer, groups) as client:
         answers = [await client.get(path) for path in paths]
         again = await client.get(paths[0], headers={"If-None-Match": answers[0].headers["ETag"]})
     rows = [answer.json()["rows"][0]["row"] for answer in answers]
@@ -187,7 +179,7 @@ async def test_a_delta_tells_an_owner_of_old_that_a_field_is_gone() -> None:
 
 
 async def test_a_channel_tells_what_its_consumer_may_see() -> None:
-    async with game_edge() as edge, caller(edge, ALICE) as calls, stream_client(edge, consumer=ALICE) as client:
+    async with game_edge() as edge, edge.client(ALICE) as calls, stream_client(edge, consumer=ALICE) as client:
         channel = await channel_of(calls, game=WATCHES["key"])
         await begin(client, {"channel": channel})
 

@@ -38,7 +38,7 @@ async def running(**settings: Any) -> AsyncIterator[tuple[RunningEdge, AsyncClie
         edge.query.put(member("1"), Order(order_id="1"))
         own = member("1", "orders-by-customer", "customer-0001")
         edge.query.put(own, Order(order_id="1", customer_id="customer-0001"))
-        async with AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers()) as client:
+        async with edge.client() as client:
             yield edge, client
 
 
@@ -51,7 +51,7 @@ async def test_what_everyone_may_read_may_be_kept_for_a_time(path: str) -> None:
     assert answer.headers["ETag"]
 
 
-@pytest.mark.parametrize("path", [KEY, GROUP])
+@pytest.mark.parametrize("path", [KEY, GROUP, "/update/orders/1"])
 async def test_a_copy_is_confirmed_until_a_row_changes(path: str) -> None:
     async with running() as (edge, client):
         etag = (await client.get(path)).headers["ETag"]

@@ -8,7 +8,6 @@ import grpc
 import pytest
 from httpx import AsyncClient
 
-from testkit.waiting import scaled
 from testkit.ws_edge.edge import RunningEdge
 
 ORDER = {"store": "orders-by-key", "group": "12345"}
@@ -64,7 +63,7 @@ async def test_watches_that_two_edges_add_at_the_same_time_are_all_kept(edge: Ru
     path = await created(alice)
     async with (
         RunningEdge(kafka=True, beside=edge) as other,
-        AsyncClient(base_url=f"http://{other.address}", headers=other.headers(), timeout=scaled(5.0)) as elsewhere,
+        other.client() as elsewhere,
     ):
         names = [f"w{number:02}" for number in range(20)]
         await asyncio.gather(*(put((alice, elsewhere)[at % 2], path, name) for at, name in enumerate(names)))
@@ -138,7 +137,7 @@ async def test_a_watch_that_no_socket_could_have_is_refused(
 async def test_a_channel_has_a_limit_of_watches_and_expires() -> None:
     async with (
         RunningEdge(kafka=True, max_channel_subscriptions=2, channel_lifetime_s=60) as edge,
-        AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers(), verify=False) as client,
+        edge.client() as client,
     ):
         path = await created(client)
         statuses = [(await put(client, path, name)).status_code for name in "abac"]
@@ -168,7 +167,7 @@ async def test_an_outage_answers_unavailable(edge: RunningEdge, alice: AsyncClie
 async def test_an_edge_without_kafka_names_the_setting() -> None:
     async with (
         RunningEdge() as edge,
-        AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers(), verify=False) as client,
+        edge.client() as client,
     ):
         answers = [
             await client.post("/v1/channels"),
@@ -183,7 +182,7 @@ async def test_an_edge_without_kafka_names_the_setting() -> None:
 async def test_a_consumer_has_a_limit_of_channels_per_hour_and_others_have_their_own() -> None:
     async with (
         RunningEdge(kafka=True, consumer_channels_per_hour=1) as edge,
-        AsyncClient(base_url=f"http://{edge.address}", verify=False) as client,
+        edge.client(headers={}) as client,
     ):
         own, others = edge.headers(), edge.headers("customer-0002")
         answers = [await client.post("/v1/channels", headers=headers) for headers in (own, own, others)]

@@ -7,9 +7,7 @@ import pytest
 from httpx import AsyncClient
 
 from statecast.orders.v1.order_pb2 import Order
-from statecast.push.v2.push_pb2 import ClientFrame, ServerFrame, Watch
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.codec.frames import BINARY_SUBPROTOCOL
 from ws_edge.model.states import StoreKey
 
 ORDER = StoreKey("orders-by-key", "12345")
@@ -28,8 +26,7 @@ def edge(keeping_edge: RunningEdge) -> RunningEdge:
 
 async def token_of(edge: RunningEdge, watch: dict[str, Any]) -> str:
     """The token of the row's owner."""
-    headers = edge.headers("customer-0002")
-    async with AsyncClient(base_url=f"http://{edge.address}", headers=headers) as owner:
+    async with edge.client("customer-0002") as owner:
         page = (await owner.get(f"/v1/stores/{watch['store']}/rows", params={"group": watch["group"]})).json()
     assert page["rows"]
     return str(page["token"])
@@ -57,31 +54,6 @@ async def test_a_watch_shows_none_and_ends_where_no_row_is_needed_to_know_it(
 
     assert frames[0]["ended"]["code"] == "forbidden"
     assert all("rows" not in frame for frame in frames)
-
-
-async def test_a_binary_watch_of_others_groups_ends(edge: RunningEdge) -> None:
-    request = ClientFrame(watch=[Watch(id=1, store=MEMBER.store, group=MEMBER.group)])
-    async with edge.socket("/v1/stream", subprotocols=[BINARY_SUBPROTOCOL]) as socket:
-        await socket.recv()
-        await socket.send(request.SerializeToString())
-        frame = ServerFrame.FromString(await socket.recv(decode=False))
-
-    assert (frame.id, frame.ended.code) == (1, "forbidden")
-
-
-async def test_a_browsers_socket_with_a_ticket_shows_none(edge: RunningEdge, alice: AsyncClient) -> None:
-    ticket = (await alice.post("/v1/tickets")).json()["ticket"]
-    async with edge.stranger_socket("/v1/tickets/stream", [f"statecast.ticket.{ticket}"]) as socket:
-        frame = await answer_to(socket, OTHERS_GROUP)
-
-    assert frame["ended"]["code"] == "forbidden"
-
-
-async def test_others_groups_are_put_into_no_channel(edge: RunningEdge, alice: AsyncClient) -> None:
-    channel = (await alice.post("/v1/channels")).json()["channel"]
-    answer = await alice.put(f"/v1/channels/{channel}/watches/a", json={"watch": OTHERS_GROUP})
-
-    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
 
 
 @pytest.mark.parametrize("headers", [{}, {"If-None-Match": '"7-1"'}, {"If-None-Match": "*"}])

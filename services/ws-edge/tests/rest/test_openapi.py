@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from httpx import AsyncClient
 from jsonschema import Draft7Validator
 from websockets.asyncio.client import ClientConnection
 
@@ -49,7 +48,7 @@ async def say(socket: ClientConnection, frame: dict[str, Any], answers: int = 1)
 
 
 async def test_the_document_is_served_to_everybody(edge: RunningEdge) -> None:
-    async with AsyncClient(base_url=f"http://{edge.address}", verify=False) as stranger:
+    async with edge.client(headers={}) as stranger:
         served = (await stranger.get("/asyncapi.json")).json()
 
     assert served == DOCUMENT
@@ -137,7 +136,7 @@ def test_a_malformed_frame_does_not_conform(frame: dict[str, Any], message: str)
     ],
 )
 async def test_bodies_of_calls_are_as_described(keeping_edge: RunningEdge, method: str, path: str, call: str) -> None:
-    async with AsyncClient(base_url=f"http://{keeping_edge.address}", headers=keeping_edge.headers()) as client:
+    async with keeping_edge.client() as client:
         document = (await client.get("/openapi.json")).json()
         answer = await client.request(method, path)
     described = document["paths"][call][method.lower()]["responses"][str(answer.status_code)]

@@ -54,7 +54,7 @@ class Tab:
 
 @pytest.fixture
 async def tab() -> AsyncIterator[Tab]:
-    async with RunningEdge(wall_clock=SystemClock(), min_interval_ms=20, tick_ms=5) as edge, chromium() as browser:
+    async with RunningEdge(wall_clock=SystemClock()) as edge, chromium() as browser:
         context = await browser.new_context(base_url=f"http://{edge.address}")
         opened = Tab(edge, context, await context.new_page())
         opened.put(OrderStatus.ORDER_STATUS_PLACED)

@@ -34,14 +34,14 @@ async def stranger(domains: Path) -> AsyncIterator[AsyncClient]:
     """Calls to an edge with that domain."""
     async with (
         RunningEdge(domains=domains) as edge,
-        AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers(), verify=False) as client,
+        edge.client() as client,
     ):
         yield client
 
 
 @pytest.mark.parametrize("path", [*PATHS, "/page/domains.json"])
 async def test_every_file_is_served_to_everybody_under_the_policy(edge: RunningEdge, path: str) -> None:
-    async with AsyncClient(base_url=f"http://{edge.address}", verify=False) as client:
+    async with edge.client(headers={}) as client:
         answer = await client.get(path)
         again = await client.get(path, headers={"If-None-Match": answer.headers.get("ETag", "")})
         head = await client.head(path)
@@ -125,7 +125,7 @@ async def test_nothing_beside_the_files_of_a_page_is_served(stranger: AsyncClien
 async def test_an_edge_without_domains_has_its_own_pages_alone(domains: Path) -> None:
     async with (
         RunningEdge(domains=None) as edge,
-        AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers(), verify=False) as client,
+        edge.client() as client,
     ):
         assert (await client.get("/page/domains.json")).json() == {"pages": []}
         assert (await client.get("/page/parcels/page.js")).status_code == 404

@@ -48,26 +48,6 @@ async def pages(client: AsyncClient, **params: str | int) -> list[list[str]]:
             return read
 
 
-async def test_an_order_is_answered_in_the_form_of_its_frame(edge: RunningEdge, alice: AsyncClient) -> None:
-    edge.query.put(KEY, ORDER)
-    document = (await alice.get("/update/orders/12345")).json()
-
-    assert (document["type"], document["data"]["status"]) == ("order_status_update", "Shipped")
-
-
-async def test_an_unchanged_copy_is_not_sent_again(edge: RunningEdge, alice: AsyncClient) -> None:
-    edge.query.put(KEY, ORDER)
-    etag = (await alice.get("/update/orders/12345")).headers["ETag"]
-    unchanged = await alice.get("/update/orders/12345", headers={"If-None-Match": f'"other", {etag}'})
-    edge.query.put(KEY, ORDER)
-    changed = await alice.get("/update/orders/12345", headers={"If-None-Match": etag})
-
-    assert etag == '"7-1"'
-    assert (unchanged.status_code, unchanged.content) == (304, b"")
-    assert (changed.status_code, changed.headers["ETag"]) == (200, '"7-2"')
-    assert changed.headers["Cache-Control"] == "private, no-cache"
-
-
 async def test_a_row_has_every_field_without_presence(edge: RunningEdge, alice: AsyncClient) -> None:
     edge.query.put(KEY, ORDER)
     [row] = (await alice.get(ONE + "12345")).json()["rows"]
@@ -194,17 +174,8 @@ async def test_deleted_and_somebody_elses_and_unknown_rows_have_one_answer(
     assert {(len(page["rows"]), page["next_page_token"], "token" in page) for page in rows} == {(0, "", True)}
 
 
-async def test_a_row_that_cannot_be_read_is_an_error_among_the_others(edge: RunningEdge, operator: AsyncClient) -> None:
-    put(edge, 1, 2, 3)
-    edge.query.held[member(2)].payload = b"\xff"  # type: ignore[union-attr]
-    rows = (await operator.get(GROUP)).json()["rows"]
-
-    assert [row["key"] for row in rows] == ["order-1", "order-2", "order-3"]
-    assert rows[1]["error"]["code"] == "unreadable_row"
-
-
 async def test_without_the_gateways_secret_nothing_is_answered(edge: RunningEdge) -> None:
-    async with AsyncClient(base_url=f"http://{edge.address}", verify=False) as stranger:
+    async with edge.client(headers={}) as stranger:
         for path in ("/update/orders/12345", "/v1/stores", GROUP, "/v1/shards"):
             answer = await stranger.get(path, headers={"X-Consumer-Custom-ID": ALICE})
 

@@ -6,7 +6,7 @@ import pytest
 from httpx import AsyncClient
 
 from testkit.ws_edge.edge import Clock, RunningEdge
-from ws_edge.metrics import AGE_BUCKETS, Metrics
+from ws_edge.metrics import Metrics
 from ws_edge.rest.staff_rest import EdgeReport
 
 
@@ -18,7 +18,7 @@ def edge(keeping_edge: RunningEdge) -> RunningEdge:
 
 @pytest.mark.parametrize("consumer", ["customer-0001", "acme/eu", "a%2Fb"])
 async def test_staff_revoke_and_lift(edge: RunningEdge, operator: AsyncClient, consumer: str) -> None:
-    async with AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers(consumer)) as client:
+    async with edge.client(consumer) as client:
         before = await client.post("/v1/channels")
         revoked = await operator.post("/v1/revocations", json={"consumer": consumer})
         refused = await client.post("/v1/channels")
@@ -34,7 +34,7 @@ async def test_staff_revoke_and_lift(edge: RunningEdge, operator: AsyncClient, c
 async def test_a_customer_with_the_username_of_staff_as_its_id_is_somebody_else(
     edge: RunningEdge, operator: AsyncClient
 ) -> None:
-    async with AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers("operator")) as customer:
+    async with edge.client("operator") as customer:
         channel = (await operator.post("/v1/channels")).json()["channel"]
         foreign = await customer.get(f"/v1/channels/{channel}")
         await operator.post("/v1/revocations", json={"consumer": "operator"})
@@ -59,7 +59,7 @@ async def test_only_staff_revoke(alice: AsyncClient) -> None:
 async def test_an_edge_without_kafka_names_the_setting() -> None:
     async with (
         RunningEdge() as edge,
-        AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers("", "staff"), verify=False) as client,
+        edge.client("", "staff") as client,
     ):
         answer = await client.post("/v1/revocations", json={"consumer": "customer-0001"})
 
@@ -79,19 +79,6 @@ def test_the_report_has_the_counts_of_the_metrics() -> None:
     assert (answer.instance, answer.uptime_s, answer.not_ready) == ("edge-1", 90, "it is being stopped")
     assert answer.sockets == 3
     assert (answer.totals.frames_sent, answer.totals.polled_keys) == (12, 7)
-
-
-def test_each_change_is_counted_once_by_its_age() -> None:
-    metrics = Metrics()
-    report = EdgeReport("edge-1", metrics, lambda: None, Clock())
-    for seconds in (0.01, 0.02, 0.03, 1000.0):
-        metrics.frames.aged(seconds)
-    ages = report.read().ages
-
-    assert ages.bounds_s == list(AGE_BUCKETS)
-    assert ages.counts[:3] == [1, 1, 1]
-    assert ages.counts[-1] == 1
-    assert sum(ages.counts) == 4
 
 
 async def test_the_shard_map_and_the_report_are_for_staff(alice: AsyncClient, operator: AsyncClient) -> None:

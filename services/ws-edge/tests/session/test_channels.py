@@ -15,7 +15,7 @@ MARKETS = {"store": "odds-by-match", "group": "m1", "interval_ms": 0}
 
 @pytest.fixture
 async def edge() -> AsyncIterator[RunningEdge]:
-    async with RunningEdge(kafka=True, stores=STORES, min_interval_ms=20, default_interval_ms=20, tick_ms=5) as running:
+    async with RunningEdge(kafka=True, stores=STORES) as running:
         put_market(running, "m1", "k1")
         put_market(running, "m2", "k2")
         yield running
@@ -23,7 +23,7 @@ async def edge() -> AsyncIterator[RunningEdge]:
 
 @pytest.fixture
 async def alice(edge: RunningEdge) -> AsyncIterator[AsyncClient]:
-    async with AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers()) as client:
+    async with edge.client() as client:
         yield client
 
 

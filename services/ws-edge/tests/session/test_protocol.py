@@ -157,7 +157,7 @@ def put_big(edge: RunningEdge, number: int) -> Order:
 
 
 async def test_a_client_that_does_not_read_is_cut_off_and_others_go_on() -> None:
-    async with RunningEdge(min_interval_ms=10, default_interval_ms=10, tick_ms=5, stall_timeout_s=3) as edge:
+    async with RunningEdge(stall_timeout_s=3) as edge:
         stalled = await connect_and_never_read(edge)
         async with edge.socket("/update/orders/12345") as reading:
             await until(lambda: len(edge.parts.sockets) == 2)
@@ -175,7 +175,7 @@ async def test_a_client_that_does_not_read_is_cut_off_and_others_go_on() -> None
 
 
 async def test_a_stalled_client_does_not_keep_the_edge_from_ending() -> None:
-    async with RunningEdge(min_interval_ms=10, default_interval_ms=10, tick_ms=5) as edge:
+    async with RunningEdge() as edge:
         stalled = await connect_and_never_read(edge)
         await until(lambda: len(edge.parts.sockets) == 1)
         (session,) = edge.parts.sockets._open
@@ -192,7 +192,7 @@ async def test_a_stalled_client_does_not_keep_the_edge_from_ending() -> None:
 async def test_a_client_that_stops_reading_delays_the_close_of_no_other() -> None:
     """Its last frame fills the buffer, and no other waits: so its close frame is the one that would wait for it."""
     limits: dict[str, Any] = {"max_sent_frame_bytes": 4_000_000, "sockets_per_s": 20.0, "slow_start_s": 0.0}
-    async with RunningEdge(min_interval_ms=10, default_interval_ms=10, tick_ms=5, **limits) as edge:
+    async with RunningEdge(**limits) as edge:
         stalled = [await connect_and_never_read(edge) for _ in "123"]
         async with edge.socket("/update/orders/1") as reading:
             await until(lambda: edge.parts.metrics.frames.sent == 4)

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from base64 import b64decode
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from testkit.ws_edge.edge import RunningEdge, until
-from testkit.ws_edge.stream import BINARY, stream_client
+from testkit.ws_edge.stream import stream_client
 from ws_edge.model.states import StoreKey
 
 KEY = StoreKey("orders-by-key", "12345")
@@ -30,20 +29,6 @@ async def receive(socket: ClientConnection) -> Any:
         return json.loads(await socket.recv())
 
 
-async def test_a_subscriber_gets_the_state_and_then_each_change(edge: RunningEdge) -> None:
-    edge.query.put(KEY, order())
-    async with edge.socket() as socket:
-        await ask(socket)
-        first = await receive(socket)
-        edge.query.put(KEY, order(OrderStatus.ORDER_STATUS_PAID))
-        second = await receive(socket)
-        edge.query.delete(KEY)
-        third = await receive(socket)
-
-    assert [frame["data"]["status"] for frame in (first, second, third)] == ["Placed", "Paid", "Deleted"]
-    assert len({frame["token"] for frame in (first, second, third)}) == 3
-
-
 async def test_an_unknown_order_is_reported_as_unknown_and_then_appears(edge: RunningEdge) -> None:
     edge.query.offset = -1  # a store that holds nothing yet
     async with edge.socket() as socket:
@@ -54,18 +39,6 @@ async def test_an_unknown_order_is_reported_as_unknown_and_then_appears(edge: Ru
         second = await receive(socket)
 
     assert [frame["data"]["status"] for frame in (first, second)] == ["Unknown", "Placed"]
-
-
-async def test_the_path_subscribes_and_resumes_by_a_token(edge: RunningEdge) -> None:
-    edge.query.put(KEY, order())
-    async with edge.socket(f"/update/orders/{KEY.group}?interval_ms=20") as socket:
-        token = (await receive(socket))["token"]
-    async with edge.socket(f"/update/orders/{KEY.group}?token={token}") as socket:
-        await until(lambda: edge.query.asked[KEY] > 5)
-        edge.query.put(KEY, order(OrderStatus.ORDER_STATUS_PAID))
-        frame = await receive(socket)
-
-    assert frame["data"]["status"] == "Paid"
 
 
 async def test_many_sockets_on_one_key_make_one_read_per_tick(edge: RunningEdge) -> None:
@@ -125,40 +98,6 @@ async def test_a_wrong_frame_is_answered_and_the_socket_goes_on(edge: RunningEdg
     assert frame["data"]["status"] == "Placed"
 
 
-async def test_a_cancelled_order_sends_nothing_more(edge: RunningEdge) -> None:
-    edge.query.put(KEY, order())
-    async with edge.socket() as socket:
-        await ask(socket)
-        await receive(socket)
-        await socket.send(json.dumps({"type": "order_updates_cancel", "order_id": KEY.group}))
-        frame = await receive(socket)
-        await until(lambda: edge.parts.hub.watches == 0)
-
-    assert (frame["type"], frame["data"]["order_id"]) == ("order_updates_cancelled", KEY.group)
-
-
-async def test_the_stream_serves_any_store_in_binary(edge: RunningEdge) -> None:
-    member = StoreKey("orders-by-customer", "customer-0001", "2024-08-28T12:34:56.123456Z", KEY.group)
-    edge.query.put(member, order())
-    async with stream_client(edge, subprotocols=[BINARY]) as client:
-        await client.say(watch=[{"id": 1, "store": member.store, "group": member.group}])
-        await client.until_current(1)
-
-    [encoded] = client.rows[1, ""].values()
-    assert Order.FromString(b64decode(encoded)) == order()
-
-
-async def test_groups_of_others_and_stores_for_staff_are_forbidden_on_the_stream(edge: RunningEdge) -> None:
-    stores = ("orders-by-customer", "orders-by-item", "orders")
-    async with stream_client(edge) as client:
-        await client.say(watch=[{"id": n, "store": each, "group": "customer-0002"} for n, each in enumerate(stores, 1)])
-        for _ in stores:
-            await client.next()
-
-    assert [client.ended[n]["code"] for n in (1, 2, 3)] == ["forbidden", "forbidden", "unknown_store"]
-    assert edge.query.calls["BatchGetStates"] == 0
-
-
 @pytest.mark.parametrize(
     ("path", "headers", "status", "code"),
     [
@@ -187,7 +126,7 @@ async def test_a_socket_that_cannot_be_opened_is_refused_with_its_reason(
 
 async def test_more_sockets_or_subscriptions_than_allowed_are_refused() -> None:
     async with (
-        RunningEdge(max_sockets=1, max_subscriptions=1, min_interval_ms=20) as edge,
+        RunningEdge(max_sockets=1, max_subscriptions=1) as edge,
         edge.socket() as socket,
     ):
         with pytest.raises(InvalidStatus) as refusal:
@@ -203,7 +142,7 @@ async def test_more_sockets_or_subscriptions_than_allowed_are_refused() -> None:
 
 
 async def test_while_the_query_service_is_down_sockets_stay_and_go_on_when_it_is_back() -> None:
-    async with RunningEdge(min_interval_ms=20, default_interval_ms=20) as edge:
+    async with RunningEdge() as edge:
         edge.query.put(KEY, order())
         async with edge.socket() as watching, edge.socket() as waiting:
             await ask(watching)

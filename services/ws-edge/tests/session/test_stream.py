@@ -8,7 +8,7 @@ import pytest
 
 from statecast.odds.v1.market_pb2 import Market
 from testkit.ws_edge.edge import RunningEdge
-from testkit.ws_edge.odds import STORES, market_key, odds_edge, put_market, put_match
+from testkit.ws_edge.odds import market_key, odds_edge, put_market, put_match
 from testkit.ws_edge.stream import stream_client
 from ws_edge.model.states import StoreKey
 
@@ -296,25 +296,3 @@ async def test_a_row_that_leaves_ends_its_places(edge: RunningEdge) -> None:
     assert frame["rows"] == [{"key": "m1", "left": True}]
     assert client.rows.keys() == {(1, "")}
     assert "ping" in after
-
-
-async def test_a_store_that_changes_ends_its_watches(edge: RunningEdge) -> None:
-    async with stream_client(edge) as client:
-        await client.say(watch=[{"id": 1, **MARKETS}, {"id": 2, "store": "market-by-key", "group": "k"}])
-        await client.until_current(1)
-        await client.until_current(2)
-        edge.query.define(
-            STORES.replace(
-                "odds-by-match, message: statecast.odds.v1.Market, keeps: members, readers: everyone",
-                "odds-by-match, message: statecast.odds.v1.Market, keeps: members, readers: staff",
-            )
-        )
-        while not client.ended:
-            await client.next()
-        await client.say(watch=[{"id": 3, **MARKETS, "token": client.tokens[1, ""]}])
-        while 3 not in client.ended:
-            await client.next()
-
-    assert client.ended[1]["code"] == "store_changed"
-    assert 0 <= client.ended[1].get("retry_ms", 0) < 5000
-    assert client.ended[3]["code"] == "forbidden"

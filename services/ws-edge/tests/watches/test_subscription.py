@@ -50,14 +50,6 @@ class Asked:
         self.hub.take_due()
 
 
-def test_a_row_of_somebody_else_is_no_row_and_one_that_becomes_theirs_has_left() -> None:
-    asked = Asked(OWNED)
-    asked.answer(2, row("k1", 1, "alice"), row("k2", 2, "bob"))
-    asked.answer(3, row("k1", 3, "bob"), row("k2", 2, "bob"))
-
-    assert asked.phone.events == ["snapshot", "1!", "left"]
-
-
 def test_a_change_of_no_field_that_is_told_is_no_news_and_brings_a_bookmark() -> None:
     asked = Asked(fields=NAMES)
     asked.answer(1, row("k1", 1, a=1, b=1, c=1))
@@ -69,17 +61,6 @@ def test_a_change_of_no_field_that_is_told_is_no_news_and_brings_a_bookmark() ->
     assert resumption is not None
     assert resumption.position == Position(1, 2)
     assert asked.subscription.bookmark() == ""
-
-
-def test_a_quiet_place_has_a_bookmark_when_its_position_moves() -> None:
-    asked = Asked()
-    asked.answer(1, row("k1", 1, a=1))
-    before = asked.subscription.bookmark()
-    asked.due()
-    asked.hub.unchanged(asked.subscription.watch, Progress(Position(1, 9)))
-
-    assert before == ""
-    assert asked.subscription.bookmark() not in ("", asked.phone.token)
 
 
 def test_it_is_blind_while_nobody_answers_and_while_answers_are_old() -> None:

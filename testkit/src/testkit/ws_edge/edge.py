@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from httpx import AsyncClient
 from websockets.asyncio.client import connect
 from websockets.typing import Subprotocol
 
+from testkit.waiting import scaled
 from testkit.ws_edge.fake_query_service import FakeQueryService as FakeQueryService
 from testkit.ws_edge.fake_query_service import FakeWriter
 from ws_edge.__main__ import build, run
@@ -100,6 +102,10 @@ DEFAULTS = {
 }
 
 
+QUICK = {"min_interval_ms": 20, "default_interval_ms": 20, "tick_ms": 5}
+"""Short poll intervals, so that tests need not wait."""
+
+
 class RunningEdge:
     """A real edge on a free port before a FakeQueryService: `async with RunningEdge(max_sockets=1) as edge`.
 
@@ -129,7 +135,7 @@ class RunningEdge:
 
     async def __aenter__(self) -> "RunningEdge":
         address = await self.query.start() if self._owns_query else self.query.address
-        settings = Settings.model_validate(DEFAULTS | {"query_addresses": (address,)} | self._settings)
+        settings = Settings.model_validate(DEFAULTS | QUICK | {"query_addresses": (address,)} | self._settings)
         listener = listen(settings)
         self.address = f"127.0.0.1:{listener.getsockname()[1]}"
         settings = settings.model_copy(update={"instance": self.address})
@@ -155,6 +161,17 @@ class RunningEdge:
         """Returns the headers that the gateway would send; with a time, in seconds since 1970, as for a token."""
         is_token = expires_at is not None or issued_at is not None
         return gateway_headers(SECRET, consumer, groups, claims(exp=expires_at, iat=issued_at) if is_token else NOTHING)
+
+    def client(self, consumer: str = "customer-0001", groups: str = "customers", **options: Any) -> AsyncClient:
+        """Calls as the gateway makes them for a consumer; its options are those of AsyncClient."""
+        headers = {name.encode(): value.encode("latin-1") for name, value in self.headers(consumer, groups).items()}
+        known: dict[str, Any] = {
+            "base_url": f"http://{self.address}",
+            "headers": headers,
+            "verify": False,
+            "timeout": scaled(5.0),
+        }
+        return AsyncClient(**known | options)
 
     def socket(
         self,

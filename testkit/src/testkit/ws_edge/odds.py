@@ -26,8 +26,7 @@ PRICES: dict[str, Any] = {"store": "market-by-key", "group_field": "market_id"}
 @asynccontextmanager
 async def odds_edge(**settings: Any) -> AsyncIterator[RunningEdge]:
     """An edge that serves the stores above."""
-    intervals = {"min_interval_ms": 20, "default_interval_ms": 20, "tick_ms": 5}
-    async with RunningEdge(stores=STORES, **intervals | settings) as edge:
+    async with RunningEdge(stores=STORES, **settings) as edge:
         yield edge
 
 
