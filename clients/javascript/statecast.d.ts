@@ -45,12 +45,12 @@ export interface Handlers<R = unknown> {
   onRows?(news: News<R>): void;
   /** Everything has come for the first time. */
   onCurrent?(): void;
-  /** For how many seconds the rows may be out of date; null when they are not any more. */
+  /** For how many seconds the rows may be out of date, as the edge says; null when they are not any more. */
   onStale?(seconds: number | null): void;
   /** The watch has ended, and is not asked for again. */
   onEnd?(error: StatecastError): void;
   /** The result of `save()` of a watch of the same. */
-  saved?: SavedPlace[];
+  saved?: SavedPlace[] | null;
 }
 
 export declare class StatecastError extends Error {
@@ -60,7 +60,7 @@ export declare class StatecastError extends Error {
 }
 
 export declare class Places {
-  constructor(saved?: SavedPlace[]);
+  constructor(saved?: SavedPlace[] | null);
   rows(path?: string[]): ReadonlyMap<string, HeldRow>;
   token(path?: string[]): string;
   list(): { path: string[]; rows: ReadonlyMap<string, HeldRow>; token: string }[];
@@ -71,7 +71,10 @@ export interface Watch<R = unknown> {
   readonly rows: ReadonlyMap<string, HeldRow<R>>;
   readonly token: string;
   readonly places: Places;
+  /** Whether it went on from its token when it began last; null before. */
+  readonly resumed: boolean | null;
   readonly isCurrent: boolean;
+  /** For how many seconds the rows may be out of date; null while the edge sees and the line holds. */
   readonly stale: number | null;
   save(): SavedPlace[];
   end(): void;

@@ -35,10 +35,12 @@ export class StatecastError extends Error {
  */
 export class Places {
   #places = new Map(); // by the JSON of their paths
+  /** Whether the watch itself went on from its token when it began last; null before. */
+  resumed = null;
 
-  /** `saved` is what `save` has returned, for the same watch. */
-  constructor(saved = []) {
-    for (const { path, token, rows } of saved) {
+  /** `saved` is what `save` has returned, for the same watch; null, as storage has it, when there is nothing. */
+  constructor(saved) {
+    for (const { path, token, rows } of saved ?? []) {
       this.#places.set(JSON.stringify(path), newPlace(path, token, new Map(rows.map((each) => [each.key, each]))));
     }
   }
@@ -116,6 +118,7 @@ export class Places {
 
   #begin(path, { resumed = false, message = "", key_field: keyField, sort_field: sortField }) {
     const place = this.#at(path) ?? newPlace(path, "", new Map());
+    if (!path.length) this.resumed = resumed;
     Object.assign(place, { waiting: [], anew: !resumed, message, keyField, sortField });
     this.#places.set(JSON.stringify(path), place);
   }
@@ -132,8 +135,8 @@ export class Places {
       else rows.set(told.key, row);
       if (isKnown || error || change.row !== null) changes.set(told.key, change);
     }
-    const gone = anew ? [...before.keys()].filter((key) => !rows.has(key) && !changes.has(key)) : [];
-    for (const key of gone) changes.set(key, { key, sort: before.get(key).sort, row: null, commitTime: null, skipped: 0 });
+    const gone = anew ? [...before.values()].filter(({ key }) => !rows.has(key) && !changes.has(key)) : [];
+    for (const change of allGone(gone)) changes.set(change.key, change);
     Object.assign(place, { rows, token, waiting: [], anew: false });
     const ends = anew ? this.#endWithout(path, rows) : [];
     return [...ends, { path, rows, changes: [...changes.values()], began: anew, ended: false }];
@@ -150,7 +153,7 @@ export class Places {
   #endWhere(isOver) {
     const over = this.list().filter(({ path }) => isOver(path));
     for (const { path } of over) this.#places.delete(JSON.stringify(path));
-    return over.map(({ path }) => ({ path, rows: new Map(), changes: [], began: false, ended: true }));
+    return over.map(({ path, rows }) => ({ path, rows: new Map(), changes: allGone(rows), began: false, ended: true }));
   }
 }
 
@@ -163,8 +166,7 @@ export class Watch {
   id = 0;
   /** Whether everything has come for the first time. */
   isCurrent = false;
-  /** For how many seconds it may be out of date; null while the edge sees. */
-  stale = null;
+  #blind = null; // for how many seconds, as the edge has said
 
   constructor(what, { saved, ...handlers }, owner) {
     this.#what = what;
@@ -180,6 +182,16 @@ export class Watch {
 
   get token() {
     return this.places.token();
+  }
+
+  /** Whether it went on from its token when it began last; null before. */
+  get resumed() {
+    return this.places.resumed;
+  }
+
+  /** For how many seconds it may be out of date; null while the edge sees and the line holds. */
+  get stale() {
+    return this.#owner.lostFor() ?? this.#blind;
   }
 
   /** What `saved` of a later `watch` of the same takes, also after a restart of the program: rows and tokens as JSON. */
@@ -205,9 +217,9 @@ export class Watch {
     this.#handlers.onCurrent?.();
   }
 
-  tellStale(seconds) {
-    if (seconds === this.stale) return;
-    this.stale = seconds;
+  tellBlind(seconds) {
+    if (seconds === this.#blind) return;
+    this.#blind = seconds;
     this.#handlers.onStale?.(seconds);
   }
 
@@ -232,6 +244,7 @@ export class Statecast {
   #renewed = false; // whether the last ones were refused, and nothing has come of newer ones yet
   #reconnectAt = 0; // as the edge asked for, before it goes away
   #checks = 0; // of silence, since the last frame
+  #lostAt = Date.now(); // null while a socket is open
   #timers = {}; // attempt, handshake, silence, ping, renewal
   #retries = new Map(); // by watch: timers
   #listening = typeof AbortController === "undefined" ? null : new AbortController(); // to the page
@@ -261,7 +274,7 @@ export class Statecast {
    */
   watch(what, handlers = {}) {
     if (this.state === "closed") throw this.reason ?? new StatecastError("closed", "this client is closed");
-    const watch = new Watch(what, handlers, { drop: (each) => this.#drop(each) });
+    const watch = new Watch(what, handlers, { drop: (each) => this.#drop(each), lostFor: () => this.#lostFor() });
     this.#watches.set(++this.#lastId, watch);
     watch.id = this.#lastId;
     if (this.state === "open") this.#ask([watch]);
@@ -319,7 +332,8 @@ export class Statecast {
       clearTimeout(this.#timers.handshake);
       this.#checks = 0;
       this.#timers.silence = setInterval(() => this.#check(socket), SILENCE_CHECK_MS);
-      this.#need = "connect";
+      [this.#need, this.#lostAt] = ["connect", null];
+      for (const watch of this.#watches.values()) watch.tellBlind(null);
       this.#become("open", null);
       this.#ask([...this.#watches.values()].filter((watch) => !this.#retries.has(watch)));
     };
@@ -338,6 +352,7 @@ export class Statecast {
     this.#stopTimers();
     socket.onopen = socket.onmessage = null;
     socket.close();
+    this.#lostAt ??= Date.now();
     for (const { places } of this.#watches.values()) places.cut();
     this.#over(error);
   }
@@ -368,6 +383,10 @@ export class Statecast {
     if (!error) return;
     for (const watch of watches) queueMicrotask(() => watch.tellEnd(error));
     this.#options.onError?.(error);
+  }
+
+  #lostFor() {
+    return this.#lostAt === null ? null : (Date.now() - this.#lostAt) / 1000;
   }
 
   #drop(watch) {
@@ -441,7 +460,7 @@ export class Statecast {
   #takePing({ bookmarks = [], blind = [] }) {
     for (const mark of bookmarks) this.#watches.get(mark.id)?.places.bookmark(mark);
     const seconds = new Map(blind.flatMap(({ ids = [...this.#watches.keys()], lag_s = 0 }) => ids.map((id) => [id, lag_s])));
-    for (const [id, watch] of this.#watches) watch.tellStale(seconds.get(id) ?? null);
+    for (const [id, watch] of this.#watches) watch.tellBlind(seconds.get(id) ?? null);
   }
 
   #renewIn(seconds) {
@@ -479,6 +498,7 @@ export class Statecast {
 }
 
 const newPlace = (path, token, rows) => ({ path, token, rows, waiting: [], anew: false });
+const allGone = (rows) => [...rows.values()].map(({ key, sort }) => ({ key, sort, row: null, commitTime: null, skipped: 0 }));
 const isBelow = (path, top) => top.every((row, depth) => row === path[depth]);
 const sizeOf = (value) => JSON.stringify(value).replace(/[^\x00-\x7f]/g, "three").length;
 const keyOf = ({ key, row }, { keyField }) => key ?? (keyField && row?.[keyField]) ?? "";

@@ -1,0 +1,104 @@
+"""Every client plays one scenario, `scenario.yaml`, as a process of its own against a real edge."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from testkit.push_player import PLAYERS
+from testkit.push_stage import Stage, stage
+from testkit.waiting import wait_until_async
+
+SCENARIO = yaml.safe_load((Path(__file__).parents[1] / "scenario.yaml").read_text())
+CHAPTERS = [
+    pytest.param(each, id=each["name"], marks=[pytest.mark.long] if each.get("long") else [])
+    for each in SCENARIO["chapters"]
+]
+HOLDS_S = 60.0
+Rows = dict[str, Any]
+
+
+class Reader:
+    """Compares what a client holds, and what it has told of, with what a step says."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._held: dict[str, Rows] = {}
+        self._read: Counter[str] = Counter()
+        """How many changes of each watch have been compared."""
+
+    def begin(self, name: str, *, saved: bool) -> None:
+        """Notes that a watch begins, with its rows of before or with none."""
+        self._read[name] = 0
+        if not saved:
+            self._held[name] = {}
+
+    async def check(self, step: Mapping[str, Any]) -> None:
+        """Waits until the client has come to what the step says. Raises AssertionError with the difference."""
+        differences: list[str] = []
+
+        async def agrees() -> bool:
+            watches = (await self._stage.state())["watches"]
+            differences[:] = self._differences(step, watches)
+            return not differences
+
+        await wait_until_async(agrees, lambda: "\n".join(differences), HOLDS_S)
+        for name, rows in step.get("holds", {}).items():
+            self._read[name] += len(self._changes(name, rows, step))
+            self._held[name] = rows
+
+    def _differences(self, step: Mapping[str, Any], watches: Mapping[str, Any]) -> Iterator[str]:
+        for name, rows in step.get("holds", {}).items():
+            watch = watches[name]
+            yield from difference(f"rows of {name}", watch["rows"], rows)
+            yield from difference(f"{name} is current", watch["current"], True)
+            told = watch["changes"][self._read[name] :]
+            yield from difference(f"changes of {name}", ordered(told), ordered(self._changes(name, rows, step)))
+        for name, rows in step.get("places", {}).items():
+            yield from difference(
+                f"places of {name}", {k: r for k, r in watches[name]["rows"].items() if "/" in k}, rows
+            )
+        for mark in ("resumed", "ended"):
+            for name, expected in step.get(mark, {}).items():
+                yield from difference(f"{mark} of {name}", watches[name][mark], expected)
+
+    def _changes(self, name: str, rows: Rows, step: Mapping[str, Any]) -> list[list[Any]]:
+        """The changes that lead from what was held to the rows."""
+        held, errors = self._held[name], step.get("errors", {}).get(name, {})
+        again = step.get("came", {}).get(name, ())
+        came = [[key, row] for key, row in rows.items() if held.get(key) != row or key in again]
+        return came + [[key, errors.get(key)] for key in held if key not in rows]
+
+
+def difference(subject: str, actual: object, expected: object) -> Iterator[str]:
+    if actual != expected:
+        yield f"{subject}: {actual} and not {expected}"
+
+
+def ordered(changes: list[list[Any]]) -> list[str]:
+    return sorted(json.dumps(change, sort_keys=True) for change in changes)
+
+
+EXPECTATIONS = {"holds", "places", "errors", "came", "resumed", "ended"}
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+@pytest.mark.parametrize("language", PLAYERS)
+async def test_a_client_holds_the_rows_of_the_scenario(
+    language: str, chapter: Mapping[str, Any], tmp_path: Path
+) -> None:
+    async with stage(language, SCENARIO["stores"], chapter, tmp_path) as running:
+        reader = Reader(running)
+        for step in chapter["steps"]:
+            for action, argument in step.items():
+                if action in EXPECTATIONS:
+                    continue
+                verb = action.partition(" ")[0]
+                await getattr(running, verb)(argument)
+                for name, what in argument.items() if verb == "watch" else ():
+                    reader.begin(name, saved=what.get("saved", False))
+            await reader.check(step)
