@@ -62,6 +62,8 @@ class Reader:
             yield from difference(
                 f"places of {name}", {k: r for k, r in watches[name]["rows"].items() if "/" in k}, rows
             )
+            for error in step.get("errors", {}).get(name, {}).items():
+                yield from difference(f"{name} has told of {error}", [*error] in watches[name]["changes"], True)
         for mark in ("resumed", "ended"):
             for name, expected in step.get(mark, {}).items():
                 yield from difference(f"{mark} of {name}", watches[name][mark], expected)
