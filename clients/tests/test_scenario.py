@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -104,3 +105,28 @@ async def test_a_client_holds_the_rows_of_the_scenario(
                 for name, what in argument.items() if verb == "watch" else ():
                     reader.begin(name, saved=what.get("saved", False))
             await reader.check(step)
+
+
+@pytest.mark.parametrize("language", PLAYERS)
+async def test_through_random_changes_and_kills_a_client_ends_with_the_rows_of_the_store(
+    language: str, tmp_path: Path
+) -> None:
+    chance = Random(7)
+    places = {f"m{number}": {"match": f"m{number}"} for number in range(3)}
+    stored: dict[str, Rows] = {match: {} for match in places}
+    async with stage(language, SCENARIO["stores"], {}, tmp_path) as running:
+        await running.put({"boards": {"football": places}})
+        steps = [{"store": "boards", "group_field": "match"}]
+        await running.watch({"board": {"store": "boards", "group": "football", "steps": steps}})
+        for turn in range(150):
+            match, key = chance.choice(list(stored)), chance.choice("abcd")
+            row = None if key in stored[match] and chance.random() < 0.3 else {"turn": turn}
+            await running.put({"boards": {match: {key: row}}})
+            stored[match][key] = row
+            if turn % 50 == 25:
+                await running.kill(None)
+                await running.start(None)
+            elif chance.random() < 0.3:
+                await running.state()  # so that the client reads some of it
+        below = {f"{match}/{key}": row for match, rows in stored.items() for key, row in rows.items() if row}
+        await Reader(running).check({"places": {"board": below}})

@@ -228,16 +228,6 @@ test("a watch that may be asked for again is, unless it was ended meanwhile", as
   assert.deepEqual(told.ends, []);
 });
 
-test("a watch that is refused ends alone", () => {
-  server.connect();
-  const [{ told }, { told: others }] = [watched(), watched({ store: "orders-by-key", group: "o1" })];
-  server.socket.opens();
-  const { id } = server.socket.watches["odds-by-match"];
-  server.socket.tells({ id, ended: { code: "forbidden", message: "not yours" } });
-
-  assert.deepEqual([told.ends, others.ends, server.client.state], [["forbidden"], [], "open"]);
-});
-
 test("late frames of a watch that has ended are ignored", () => {
   server.connect();
   const { watch, told } = watched();
@@ -271,17 +261,6 @@ test("the newest ping says which watches are out of date, and brings tokens of q
   server.socket.tells({ ping: { blind: [{ lag_s: 30 }] } });
   server.socket.tells({ ping: {} });
   assert.deepEqual([told.stale, others.stale], [[12, 30, null], [30, null]]);
-});
-
-test("a watch goes on from what was saved before a restart", () => {
-  server.connect();
-  const { watch } = watched();
-  server.socket.opens();
-  const { id } = server.socket.watches["odds-by-match"];
-  server.socket.tells({ id, watching: WATCHING, rows: [{ row: { id: "a" } }], token: "A" });
-  const { watch: again } = watched({ ...MARKETS, store: "again" }, { saved: watch.save() });
-
-  assert.deepEqual([[...again.rows.keys()], server.socket.watches.again.token], [["a"], "A"]);
 });
 
 test("changes of a row that is not there begin the watch anew", () => {

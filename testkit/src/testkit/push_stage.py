@@ -46,8 +46,7 @@ class Stage:
     def __init__(self, language: str, stores: list[Fields], chapter: Fields, directory: Path) -> None:
         self._language = language
         self._access_s: float | None = chapter.get("access_s")
-        self._text = yaml.safe_dump({"stores": stores})
-        self._stores = edge_stores(definitions(self._text))
+        self._definitions = {each["name"]: dict(each) for each in stores}
         port = free_port()
         self._address = f"ws://127.0.0.1:{port}/v1/stream"
         self._settings = {**SETTINGS, **chapter.get("edge", {}), "port": port}
@@ -59,7 +58,7 @@ class Stage:
 
     async def open(self) -> None:
         """Starts the query service and an edge, and a player that connects to it."""
-        self._query.define(self._text)
+        await self.define({})
         settings = {**self._settings, "query_addresses": await self._query.start()}
         self._edge = ServiceProcess("ws_edge", settings, self._log, int(self._settings["port"]))
         await self.start(None)
@@ -74,6 +73,14 @@ class Stage:
     async def state(self) -> dict[str, Any]:
         """Returns the state of the player."""
         return await self._player.ask("state")
+
+    async def define(self, changes: Fields) -> None:
+        """Gives stores other fields, by their names."""
+        for name, fields in changes.items():
+            self._definitions[name].update(fields)
+        text = yaml.safe_dump({"stores": [*self._definitions.values()]})
+        self._query.define(text)
+        self._stores = edge_stores(definitions(text))
 
     async def put(self, rows: Fields) -> None:
         """Writes rows by store, group and key; `""` is the key where a group has one row. Null deletes a row."""

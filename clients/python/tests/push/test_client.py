@@ -2,15 +2,12 @@
 
 import asyncio
 import secrets
-from typing import Any
 
 import pytest
 
-from statecast_client.push import Change, PushClient, PushError, PushRefusedError, Step, Watch, connection
+from statecast_client.push import PushClient, PushError, Watch
 from testkit.push_server import GROUP, STORE, Peer, server
 from testkit.waiting import scaled
-
-MATCHES, ODDS = "matches-about-to-start", "odds-by-match"
 
 
 async def next_offset(watch: Watch) -> int:
@@ -22,44 +19,6 @@ async def until_token(watch: Watch, token: str) -> None:
     async with asyncio.timeout(scaled(30)):
         while watch.token != token:  # noqa: ASYNC110  nothing is read
             await asyncio.sleep(0.01)
-
-
-async def until_current(watch: Watch) -> list[Change]:
-    changes: list[Change] = []
-    async for change in watch:
-        changes.append(change)
-        if len({each.path for each in changes}) == len(watch.places) and watch.current:
-            break
-    return changes
-
-
-async def test_after_a_lost_connection_it_resumes_after_the_last_token() -> None:
-    asked: list[dict[str, Any]] = []
-
-    async def first(peer: Peer) -> None:
-        asked.append(await peer.admitted())
-        await peer.change(3)
-        await peer.next_frame()
-        peer.socket.transport.abort()
-
-    async def second(peer: Peer) -> None:
-        asked.extend((await peer.next_frame())["watch"])
-        await peer.say(id=1, watching={"resumed": True})
-        await peer.change(4)
-        await peer.socket.wait_closed()
-
-    async with server(first, second) as address, PushClient(address) as client:
-        watch = client.watch(STORE, GROUP)
-        before = await next_offset(watch)
-        client.watch(STORE, "another")
-        after = await next_offset(watch)
-
-    assert (before, after, watch.resumed) == (3, 4, True)
-    assert asked == [
-        {"id": 1, "store": STORE, "group": GROUP, "delta": True},
-        {"id": 1, "store": STORE, "group": GROUP, "delta": True, "token": "3"},
-        {"id": 2, "store": STORE, "group": "another", "delta": True},
-    ]
 
 
 async def test_watches_of_one_turn_leave_in_few_frames_while_it_reads() -> None:
@@ -106,41 +65,6 @@ async def test_a_slow_reader_gets_the_newest_and_the_number_that_it_replaces() -
     assert (change.token, change.rows[""].value["offset"], change.rows[""].skipped) == ("2", 2, 2 + 1 + 2)
 
 
-async def test_a_refused_watch_raises_to_its_reader_and_the_others_go_on() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.next_frame()
-        await peer.say(id=1, ended={"code": "forbidden", "message": "it belongs to somebody else"})
-        await peer.change(1, number=2)
-        await peer.socket.wait_closed()
-
-    async with server(script) as address, PushClient(address) as client:
-        foreign, own = client.watch(STORE, "foreign"), client.watch(STORE, GROUP)
-        with pytest.raises(PushRefusedError, match="somebody else") as refusal:
-            await next_offset(foreign)
-
-        assert refusal.value.code == "forbidden"
-        assert await next_offset(own) == 1
-
-
-async def test_a_watch_that_may_be_asked_again_is_with_its_token_and_the_next_number() -> None:
-    asked: list[dict[str, Any]] = []
-
-    async def script(peer: Peer) -> None:
-        await peer.admitted()
-        await peer.change(1)
-        await peer.say(id=1, ended={"code": "store_changed", "message": "other readers", "retry_ms": 1})
-        await peer.say(id=1, rows=[{"row": {}}], token="late")
-        asked.append(await peer.admitted())
-        await peer.change(2, number=2)
-        await peer.socket.wait_closed()
-
-    async with server(script) as address, PushClient(address) as client:
-        watch = client.watch(STORE, GROUP)
-        await until_token(watch, "2")
-
-    assert (asked[0]["id"], asked[0]["token"]) == (2, "1")
-
-
 async def test_frames_of_a_watch_that_was_ended_do_not_reach_the_next() -> None:
     async def script(peer: Peer) -> None:
         await peer.admitted()
@@ -162,33 +86,6 @@ async def test_frames_of_a_watch_that_was_ended_do_not_reach_the_next() -> None:
         assert await next_offset(second) == 3
         with pytest.raises(StopAsyncIteration):
             await anext(first)
-
-
-async def test_a_query_resumes_each_of_its_places() -> None:
-    asked: list[dict[str, Any]] = []
-
-    async def first(peer: Peer) -> None:
-        asked.extend((await peer.next_frame())["watch"])
-        await peer.say(id=1, watching={}, rows=[{"key": key, "row": {}} for key in ("m1", "m2")], token="L")
-        await peer.say(id=1, path=["m1"], watching={}, rows=[{"key": "k1", "row": {}}], token="M", current=True)
-        await peer.say(ping={"bookmarks": [{"id": 1, "path": ["m1"], "token": "N"}]})
-        await peer.socket.close()
-
-    async def second(peer: Peer) -> None:
-        asked.extend((await peer.next_frame())["watch"])
-        await peer.socket.wait_closed()
-
-    async with server(first, second) as address, PushClient(address) as client, asyncio.timeout(scaled(30)):
-        steps = [Step(store=ODDS, group_field="match_id", limit=50)]
-        board = client.watch(MATCHES, "football", steps=steps)
-        changes = await until_current(board)
-        while len(asked) < 2:  # noqa: ASYNC110  the script says nothing
-            await asyncio.sleep(0.01)
-
-    assert {change.path for change in changes} == {(), ("m1",)}
-    assert list(board.places[("m1",)].rows) == ["k1"]
-    assert asked[0]["steps"] == [{"store": ODDS, "group_field": "match_id", "limit": 50}]
-    assert (asked[1]["token"], asked[1]["below"]) == ("L", [{"path": ["m1"], "token": "N"}])
 
 
 async def test_a_watch_resumes_from_what_was_saved() -> None:
@@ -240,26 +137,6 @@ async def test_the_newest_ping_says_how_far_a_watch_is_behind() -> None:
         async with asyncio.timeout(scaled(30)):
             while blind.stale is None:  # noqa: ASYNC110  the line ends
                 await asyncio.sleep(0.01)
-
-
-@pytest.mark.parametrize("way", ["silence", "check"])
-async def test_a_line_without_a_sign_of_life_is_dead(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "CHECK_S" if way == "check" else "SILENCE_S", 0.2)
-    asked: list[dict[str, Any]] = []
-
-    async def script(peer: Peer) -> None:
-        asked.append(await peer.admitted())
-        await peer.change(len(asked))
-        await peer.socket.wait_closed()
-
-    async with server(script) as address, PushClient(address) as client:
-        watch = client.watch(STORE, GROUP)
-        assert await next_offset(watch) == 1
-        if way == "check":
-            await client.check()
-        assert await next_offset(watch) == 2
-
-    assert asked[1]["token"] == "1"
 
 
 async def test_it_must_be_entered_and_ends_its_watches() -> None:

@@ -135,28 +135,6 @@ async def test_expired_credentials_are_renewed_once() -> None:
     assert credentials.needs == ["connect", "expired"]
 
 
-async def test_newer_credentials_keep_the_client_going() -> None:
-    shown: list[str] = []
-
-    async def welcome(peer: Peer) -> None:
-        assert peer.socket.request is not None
-        shown.append(peer.socket.request.headers["Authorization"])
-        await peer.admitted()
-        await peer.change(1)
-        await peer.socket.wait_closed()
-
-    credentials = Credentials("old", ValueError("the issuer is down"), "new")
-    async with server(expire, welcome) as address, PushClient(address, credentials=credentials) as client:
-        order = client.watch(STORE, GROUP)
-        async with asyncio.timeout(30):
-            await anext(order)
-            await client.opened()
-
-        assert client.reason is None
-    assert shown == ["new"]
-    assert credentials.needs == ["connect", "expired", "expired"], "what fails is asked for again"
-
-
 async def test_a_function_without_more_credentials_ends_the_client() -> None:
     signed_out = PushError("signed out")
     credentials = Credentials("old", signed_out)
