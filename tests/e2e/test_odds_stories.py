@@ -13,7 +13,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from statecast_client.push import PushClient
-from statecast_client.push.tokens import position_in
+from statecast_client.tokens import position_in
 from testkit.broker import BrokerProcess
 from testkit.relay import Relay
 from testkit.service_process import ServiceProcess

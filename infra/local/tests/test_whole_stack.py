@@ -15,7 +15,7 @@ import pytest
 from local_stack.running_stack import RunningStack, running_stack
 from local_stack.settings import Settings
 from local_stack.stack_directory import RUN_VARIABLE
-from statecast_client.push.tokens import position_in
+from statecast_client.tokens import position_in
 from testkit.waiting import scaled, wait_until
 
 EPOCH_CHARACTERS = 10

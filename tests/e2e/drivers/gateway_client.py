@@ -20,7 +20,7 @@ from websockets.sync.client import connect
 from websockets.uri import parse_uri
 
 from local_stack.running_stack import RunningStack
-from statecast_client.push.tokens import position_in
+from statecast_client.tokens import position_in
 from testkit.waiting import scaled
 
 KERNEL_HOLDS = 8192

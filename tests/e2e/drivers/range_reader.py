@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from drivers.gateway_client import Frame, OrderSocket
-from statecast_client.push.tokens import position_in
+from statecast_client.tokens import position_in
 from testkit.waiting import scaled
 
 ID = 1

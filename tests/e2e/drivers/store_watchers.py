@@ -14,7 +14,7 @@ from drivers.query_board import QueryBoard
 from drivers.store_readers import key_text
 from statecast.state.v1.state_pb2 import StateKey
 from statecast_client.push import Change, PushClient, Watch
-from statecast_client.push.tokens import position_in
+from statecast_client.tokens import position_in
 
 MAX_MEMBERS = 1000
 INTERVAL_MS = 200

@@ -15,8 +15,8 @@ from statecast_client.errors import AbsentError, InvalidError, UnavailableError
 from statecast_client.keys import Change, KeyParts, key_of
 from statecast_client.push import Change as PushChange
 from statecast_client.push import PushClient, Watch
-from statecast_client.push.tokens import position_in
 from statecast_client.rendering import Decode, decoder, fields, state_document
+from statecast_client.tokens import position_in
 
 STREAM = "/v1/stream"
 

@@ -65,6 +65,24 @@ async def test_a_slow_reader_gets_the_newest_and_the_number_that_it_replaces() -
     assert (change.token, change.rows[""].value["offset"], change.rows[""].skipped) == ("2", 2, 2 + 1 + 2)
 
 
+async def test_changes_of_a_row_that_is_not_there_begin_the_watch_anew() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.admitted()
+        await peer.change(1)
+        await peer.say(id=1, rows=[{"key": "another", "delta": {"offset": 2}}], token="2")
+        frame = await peer.next_frame()
+        assert (frame["unwatch"], frame["watch"][0]["id"], "token" in frame["watch"][0]) == ([1], 2, False)
+        await peer.say(id=2, watching={})
+        await peer.change(3, number=2)
+        await peer.socket.wait_closed()
+
+    async with server(script) as address, PushClient(address) as client:
+        watch = client.watch(STORE, GROUP)
+        await until_token(watch, "3")
+
+        assert (watch.rows[""].value["offset"], watch.resumed) == (3, False)
+
+
 async def test_frames_of_a_watch_that_was_ended_do_not_reach_the_next() -> None:
     async def script(peer: Peer) -> None:
         await peer.admitted()

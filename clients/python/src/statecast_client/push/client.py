@@ -1,6 +1,7 @@
 """The interface for programs: watches over one live connection to an edge."""
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Mapping, Sequence
 from time import monotonic
@@ -14,6 +15,8 @@ from statecast_client.push.places import Frame
 from statecast_client.push.protocol import PushError, refusal_of
 from statecast_client.push.requests import Requests
 from statecast_client.push.watches import Watch
+
+log = logging.getLogger(__name__)
 
 
 class PushClient:
@@ -165,25 +168,23 @@ class PushClient:
 
     def _receive(self, frame: Frame) -> None:
         if "ping" in frame:
-            self._ping(frame["ping"])
+            self._blind = frame["ping"].get("blind", ())
+            for bookmark in frame["ping"].get("bookmarks", ()):
+                if bookmark["id"] in self._requests.by_number:
+                    self._requests.by_number[bookmark["id"]].state.bookmark(bookmark)
         watch = self._requests.by_number.get(frame.get("id", 0))
         if watch is None:
             return
         try:
             watch.take(frame)
         except PushError as error:
-            self._unwatch(watch)
-            watch.finish(error)
+            log.warning("a watch begins anew: %s", error)
+            self._requests.unwatch(watch)
+            watch.state.forget_tokens()
+            self._request(watch)
             return
         if "ended" in frame and not frame.get("path"):
             self._end(watch, frame["ended"])
-
-    def _ping(self, ping: Frame) -> None:
-        self._blind = ping.get("blind", ())
-        for bookmark in ping.get("bookmarks", ()):
-            watch = self._requests.by_number.get(bookmark["id"])
-            if watch is not None:
-                watch.bookmark(bookmark)
 
     def _end(self, watch: Watch, ended: Frame) -> None:
         self._requests.ended(watch)

@@ -48,13 +48,11 @@ class Connection:
                 raise PushError(f"`{address}` is not the address of a socket: give ws://… or wss://…") from error
         self._addresses = itertools.cycle(addresses)
         self._access = access
-        self._on_open = on_open
-        self._on_frame = on_frame
+        self._on_open, self._on_frame = on_open, on_frame
         self._backoff = Backoff()
         self._need: Need = "connect"
         self._renewed = False
         self._wait_until = 0.0
-        self._expires_at = 0.0
         self._socket: ClientConnection | None = None
         self._silence: asyncio.Timeout | None = None
         self._hurry = asyncio.Event()
@@ -74,11 +72,10 @@ class Connection:
         while True:
             ending = await self._connect(next(self._addresses))
             self.reason = ending.error
-            if ending.then is Then.END:
+            is_refused_again = self._renewed or not self._access.renewable
+            if ending.then is Then.END or (ending.then is Then.RENEW and is_refused_again):
                 return ending.error
             if ending.then is Then.RENEW:
-                if self._renewed or not self._access.renewable:
-                    return ending.error
                 self._need, self._renewed = "expired", True
             asked_for = max(ending.pause_s, self._wait_until - monotonic(), 0.0)
             self._hurry.clear()
@@ -116,35 +113,31 @@ class Connection:
                 max_size=MAX_FRAME_BYTES,
                 ping_interval=None,
                 proxy=proxy,
-            ) as socket:
-                return await self._serve(socket, address)
+            ) as self._socket:
+                return await self._serve(self._socket, address)
         except InvalidStatus as refusal:
             answer = refusal.response
             return protocol.of_refusal(answer.status_code, answer.headers.get("Retry-After"), answer.body)
         except (OSError, WebSocketException) as error:
-            if isinstance(error, ConnectionClosed):
-                close = error.sent if error.rcvd_then_sent is False else error.rcvd or error.sent
-                if close is not None:
-                    return protocol.of_close(close.code, close.reason)
-            text = f"{address} cannot be reached{through(proxy)}: {str(error) or type(error).__name__}"
-            return protocol.try_again(text, error)
+            return _lost(error) or protocol.try_again(
+                f"{address} cannot be reached{through(proxy)}: {str(error) or type(error).__name__}", error
+            )
         finally:
             self._end_socket()
 
     def _end_socket(self) -> None:
-        if self._socket is not None:
+        if self.opened.is_set():
             self.lost_at = monotonic()
         self._socket = self._silence = None
         self.opened.clear()
-        self._stop_renewal()
-        if self._opening is not None:
-            self._opening.cancel()
+        for task in filter(None, (self._opening, self._renewal)):
+            task.cancel()
 
     async def _serve(self, socket: ClientConnection, address: str) -> Ending:
         if socket.subprotocol != SUBPROTOCOL:
             text = f"{address} does not speak {SUBPROTOCOL}: give the socket /v1/stream of ws-edge"
             return Ending(Then.END, PushError(text))
-        self._socket, self._need, self.reason = socket, "connect", None
+        self._need, self.reason = "connect", None
         self._opening = asyncio.create_task(self._on_open())
         self.opened.set()
         while True:
@@ -173,25 +166,22 @@ class Connection:
         if "warning" in frame:
             log.warning("the edge warns: %s", frame["warning"].get("message"))
         if "error" in frame:
-            self._fail(frame["error"], address)
+            self.reason = refusal_of(frame["error"])
+            log.warning("the edge refuses a frame: %s", self.reason)
+            if frame["error"]["code"] == "ticket_refused":  # another one takes its place
+                self._renewal = asyncio.create_task(self._renew(self._expires_at, address))
         self._on_frame(frame)
 
-    def _fail(self, problem: Frame, address: str) -> None:
-        """Notes an error of the socket; another ticket takes the place of one that was refused."""
-        self.reason = refusal_of(problem)
-        log.warning("the edge refuses a frame: %s", self.reason)
-        if problem["code"] == "ticket_refused":
-            self._renewal = asyncio.create_task(self._renew(address))
-
     def _expires_in(self, seconds: float, address: str) -> None:
-        self._stop_renewal()
+        if self._renewal is not None:
+            self._renewal.cancel()
         if seconds and self._access.renewable:
             self._expires_at = monotonic() + seconds
-            self._renewal = asyncio.create_task(self._renew(address))
+            self._renewal = asyncio.create_task(self._renew(self._expires_at, address))
 
-    async def _renew(self, address: str) -> None:
+    async def _renew(self, expires_at: float, address: str) -> None:
         """Sends a ticket in time. Tries again after a failure until access ends, and then the server says so."""
-        while (left := self._expires_at - monotonic()) > 0:
+        while (left := expires_at - monotonic()) > 0:
             await asyncio.sleep(renewal_pause(left))
             try:
                 ticket = await self._access.ticket(address)
@@ -201,10 +191,13 @@ class Connection:
                 await self.send(text_of({"renew": {"ticket": ticket}}))
                 return
 
-    def _stop_renewal(self) -> None:
-        if self._renewal is not None:
-            self._renewal.cancel()
-            self._renewal = None
+
+def _lost(error: Exception) -> Ending | None:
+    """Returns the ending for a close code, if the error has one: ours, where the client has closed first."""
+    if not isinstance(error, ConnectionClosed):
+        return None
+    close = error.sent if error.rcvd_then_sent is False else error.rcvd or error.sent
+    return None if close is None else protocol.of_close(close.code, close.reason)
 
 
 def _no_credentials(cause: Exception) -> Ending:

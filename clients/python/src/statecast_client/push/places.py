@@ -5,7 +5,7 @@ those of a token that it holds. docs/websocket-protocol.md has the rules.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from statecast_client.push.protocol import PushError, PushRefusedError, refusal_of
@@ -51,7 +51,7 @@ class Change:
         rows = {key: row for key, row in self.rows.items() if key not in newer.left}
         for key, row in newer.rows.items():
             unread = rows.pop(key, None)
-            rows[key] = row if unread is None else _after(unread, row)
+            rows[key] = row if unread is None else replace(row, skipped=row.skipped + unread.skipped + 1)
         left = {key: why for key, why in self.left.items() if key not in newer.rows} | newer.left
         return Change(self.path, rows, left, newer.token, self.current or newer.current, newer.ended)
 
@@ -63,23 +63,18 @@ class Place:
         self.rows: dict[str, Row] = {}
         self.token = ""
         """Everything through it is in `rows`; empty before the first."""
+        self.is_anew = True
+        """Whether the next token replaces all rows."""
         self._fields: Frame = {}
         self._waiting: list[Frame] = []
-        self._anew = True
-
-    @property
-    def is_anew(self) -> bool:
-        """Whether its next token replaces all rows."""
-        return self._anew
 
     def begin(self, watching: Frame) -> None:
         """Notes that the place begins: with its rows and what is newer, or anew."""
-        self._fields = watching
-        self._waiting, self._anew = [], not watching.get("resumed", False)
+        self._fields, self._waiting, self.is_anew = watching, [], not watching.get("resumed")
 
     def cut(self) -> None:
         """Forgets the rows that wait: the socket has ended before their token."""
-        self._waiting, self._anew = [], not self.token
+        self._waiting, self.is_anew = [], not self.token
 
     def collect(self, rows: Iterable[Frame]) -> None:
         """Keeps rows until the next token."""
@@ -87,14 +82,19 @@ class Place:
 
     def commit(self, path: Path, token: str) -> Change:
         """Applies the rows that wait; they are those of `token`. Raises PushError for a delta without its row."""
-        held = {} if self._anew else self.rows
-        change = Change(path, token=token)
+        held, change = {} if self.is_anew else self.rows, Change(path, token=token)
         for frame in self._waiting:
-            self._apply(frame, held, change)
-        if self._anew:
+            key = str(frame.get("key", self._field(frame.get("row"), "key_field")))
+            if "row" in frame or "delta" in frame:
+                held[key] = change.rows[key] = self._row_of(key, frame, held.get(key))
+                change.left.pop(key, None)
+                continue
+            change.rows.pop(key, None)
+            if held.pop(key, None) is not None or key in self.rows or "error" in frame:
+                change.left[key] = refusal_of(frame["error"]) if "error" in frame else None
+        if self.is_anew:
             change.left.update({key: None for key in self.rows if key not in held and key not in change.left})
-        self.rows, self.token = held, token
-        self._waiting, self._anew = [], False
+        self.rows, self.token, self._waiting, self.is_anew = held, token, [], False
         return change
 
     def bookmark(self, token: str) -> None:
@@ -102,32 +102,20 @@ class Place:
         if self.token and not self._waiting:
             self.token = token
 
-    def _apply(self, frame: Frame, held: dict[str, Row], change: Change) -> None:
-        key = self._key_of(frame)
-        if "row" in frame or "delta" in frame:
-            held[key] = change.rows[key] = self._row_of(key, frame, held.get(key))
-            change.left.pop(key, None)
-            return
-        change.rows.pop(key, None)
-        if held.pop(key, None) is not None or key in self.rows or "error" in frame:
-            change.left[key] = refusal_of(frame["error"]) if "error" in frame else None
-
-    def _key_of(self, frame: Frame) -> str:
-        key = frame.get("key")
-        return str(_field(frame, self._fields.get("key_field")) if key is None else key)
-
     def _row_of(self, key: str, frame: Frame, before: Row | None) -> Row:
-        if "row" in frame:
-            value = frame["row"]
-        elif before is None:
-            raise PushError(f"the edge tells fields of the row `{key}`, which this client does not hold")
-        else:
+        value = frame.get("row")
+        if "delta" in frame:
+            if before is None:
+                raise PushError(f"the edge tells fields of the row `{key}`, which this client does not hold")
             gone = {name for name, each in frame["delta"].items() if each is None}
             value = {name: each for name, each in (before.value | frame["delta"]).items() if name not in gone}
-        sort = frame.get("sort") or _field({"row": value}, self._fields.get("sort_field"))
-        if not sort and before is not None:
-            sort = before.sort
+        sort = frame.get("sort") or self._field(value, "sort_field") or (before.sort if before else "")
         return Row(key, str(sort), value, frame.get("skipped", 0), frame.get("commit_time"))
+
+    def _field(self, row: Any, kind: str) -> Any:
+        """Returns the content of the field that holds the row's key or sort value; an empty text if there is none."""
+        name = self._fields.get(kind)
+        return row.get(name, "") if name and isinstance(row, Mapping) else ""
 
 
 class Places:
@@ -155,15 +143,19 @@ class Places:
         for place in self._places.values():
             place.cut()
 
+    def forget_tokens(self) -> None:
+        """Lets the watch begin anew: the rows stay until others replace them."""
+        for place in self._places.values():
+            place.token = ""
+        self.cut()
+
     def take(self, frame: Frame) -> list[Change]:
         """Takes a frame about the watch; returns what has changed by it. Raises PushError for a wrong one."""
-        path = tuple(frame.get("path", ()))
+        path, changes = tuple(frame.get("path", ())), list[Change]()
         if "watching" in frame:
             self._begin(path, frame["watching"])
-        changes: list[Change] = []
-        place = self._places.get(path)
+        place, rows = self._places.get(path), frame.get("rows", ())
         if place is not None:
-            rows = frame.get("rows", ())
             for row in rows:
                 if row.get("left"):
                     changes += self._end((*path, row.get("key", "")))
@@ -190,10 +182,16 @@ class Places:
 
     def saved(self) -> dict[str, Any]:
         """Returns rows and tokens as JSON, to resume from."""
-        places = [_saved(path, self._places[path]) for path, _ in self.tokens()]
-        of_watch = next((place for place in places if not place["path"]), {})
-        below = [place for place in places if place["path"]]
-        return {name: each for name, each in of_watch.items() if name != "path"} | {"below": below}
+        saved: dict[str, Any] = {"below": []}
+        for path, token in self.tokens():
+            rows = [
+                {"key": each.key, "sort": each.sort, "row": each.value} for each in self._places[path].rows.values()
+            ]
+            if path:
+                saved["below"].append({"path": [*path], "rows": rows, "token": token})
+            else:
+                saved |= {"rows": rows, "token": token}
+        return saved
 
     def _begin(self, path: Path, watching: Frame) -> None:
         place = self._places.setdefault(path, Place())
@@ -202,19 +200,15 @@ class Places:
             self.resumed, self.current = not place.is_anew, False
 
     def _commit(self, path: Path, place: Place, token: str) -> list[Change]:
-        was_anew = place.is_anew
-        change = place.commit(path, token)
-        if not was_anew:
-            return [change]
-        depth = len(path)
-        below = {each[: depth + 1] for each in self._places if len(each) > depth and each[:depth] == path}
-        gone = [each for each in below if each[depth] not in place.rows]
-        return [change, *(ended for each in gone for ended in self._end(each))]
+        was_anew, depth, changes = place.is_anew, len(path), [place.commit(path, token)]
+        if was_anew:
+            for each in {each[: depth + 1] for each in self._places if len(each) > depth and each[:depth] == path}:
+                changes += [] if each[depth] in place.rows else self._end(each)
+        return changes
 
     def _end(self, path: Path) -> list[Change]:
         ended = [each for each in self._places if each[: len(path)] == path]
-        places = [(each, self._places.pop(each)) for each in ended]
-        return [Change(each, left=dict.fromkeys(place.rows), ended=True) for each, place in places]
+        return [Change(each, left=dict.fromkeys(self._places.pop(each).rows), ended=True) for each in ended]
 
     def _restore(self, resume: Frame) -> None:
         try:
@@ -225,18 +219,3 @@ class Places:
                 place.commit((), each["token"])
         except (AttributeError, KeyError, TypeError, PushError) as error:
             raise PushError("`resume` is neither `saved()` of a watch nor a page with rows and token") from error
-
-
-def _saved(path: Path, place: Place) -> dict[str, Any]:
-    rows = [{"key": row.key, "sort": row.sort, "row": row.value} for row in place.rows.values()]
-    return {"path": [*path], "rows": rows, "token": place.token}
-
-
-def _field(frame: Frame, name: str | None) -> Any:
-    row = frame.get("row")
-    return row.get(name, "") if name and isinstance(row, Mapping) else ""
-
-
-def _after(unread: Row, newer: Row) -> Row:
-    skipped = newer.skipped + unread.skipped + 1
-    return Row(newer.key, newer.sort, newer.value, skipped, newer.commit_time)

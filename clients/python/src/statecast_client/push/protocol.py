@@ -95,26 +95,24 @@ def of_close(code: int, reason: str) -> Ending:
 
 
 def of_refusal(status: int, retry_after: str | None, body: bytes | bytearray) -> Ending:
-    """Returns the ending for an HTTP status in answer to the handshake. `retry_after` is the header, in seconds."""
+    """Returns the ending for an HTTP status in answer to the handshake. `retry_after` is the header, in seconds.
+
+    Its text has the sentence of the edge, or of the gateway, on one line.
+    """
+    try:
+        document = json.loads(body)
+        reason = document["error"]["message"] if "error" in document else document["message"]
+    except (ValueError, KeyError, TypeError):
+        reason = body.decode(errors="replace")
     others = Then.END if 400 <= status < 500 else Then.CONNECT, "the connection was refused"
     pause_s = float(retry_after) if retry_after and retry_after.isascii() and retry_after.isdigit() else 0.0
-    return _ending(status, others, _reason(body), pause_s)
+    return _ending(status, others, " ".join(str(reason).split())[:300], pause_s)
 
 
 def _ending(number: int, others: tuple[Then, str], reason: str, pause_s: float) -> Ending:
     then, text = _MEANINGS.get(number, others)
     error = PushRefusedError(str(number), f"{text} ({number}{f': {reason}' if reason else ''})")
     return Ending(then, error, pause_s)
-
-
-def _reason(body: bytes | bytearray) -> str:
-    """Returns the sentence of the edge, or of the gateway, on one line."""
-    try:
-        document = json.loads(body)
-        text = document["error"]["message"] if "error" in document else document["message"]
-    except (ValueError, KeyError, TypeError):
-        text = body.decode(errors="replace")
-    return " ".join(str(text).split())[:300]
 
 
 def try_again(text: str, cause: Exception) -> Ending:

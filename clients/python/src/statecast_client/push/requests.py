@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Iterable
+from typing import Any
 
-from statecast_client.push.places import Frame
 from statecast_client.push.watches import Watch
 
 MAX_REQUEST_BYTES = 65_536
 """The largest frame of a client, as long as `hello` has not told another."""
-_ENVELOPE = len('{"unwatch":[],"watch":[]}')
+_ENVELOPE = len('{"unwatch":,"watch":[]}')
 
 
 class Requests:
@@ -42,32 +42,22 @@ class Requests:
 
     def frames(self, max_bytes: int) -> list[str]:
         """Takes what is to be asked; returns frames of at most so many bytes."""
-        frames: list[str] = []
-        unwatched, self._unwatched = self._unwatched, []
-        requests: list[str] = []
-        size = max_bytes - _ENVELOPE - len(text_of(unwatched))
+        frames: list[dict[str, list[Any]]] = [{"unwatch": self._unwatched} if self._unwatched else {}]
+        size = _ENVELOPE + len(text_of(self._unwatched))
         for watch in self._unasked:
-            text = self._take(watch, max_bytes - _ENVELOPE)
-            if len(text) >= size and (requests or unwatched):
-                frames.append(_frame(unwatched, requests))
-                unwatched, requests, size = [], [], max_bytes - _ENVELOPE
-            requests.append(text)
-            size -= len(text) + 1
-        self._unasked.clear()
-        return [*frames, _frame(unwatched, requests)] if unwatched or requests else frames
-
-    def _take(self, watch: Watch, room: int) -> str:
-        self._number += 1
-        self.by_number[self._number] = watch
-        return text_of(watch.request(self._number, room))
+            self._number += 1
+            self.by_number[self._number] = watch
+            request = watch.request(self._number, max_bytes - _ENVELOPE)
+            own = len(text_of(request)) + 1
+            if size + own > max_bytes and frames[-1]:
+                frames.append({})
+                size = _ENVELOPE
+            size += own
+            frames[-1].setdefault("watch", []).append(request)
+        self._unasked, self._unwatched = {}, []
+        return [text_of(frame) for frame in frames if frame]
 
 
-def text_of(frame: Frame | list[int]) -> str:
+def text_of(frame: object) -> str:
     """Returns a frame, or a part of one, as JSON in ASCII."""
     return json.dumps(frame, separators=(",", ":"))
-
-
-def _frame(unwatched: list[int], requests: list[str]) -> str:
-    unwatch = f'"unwatch":{text_of(unwatched)}' if unwatched else ""
-    watch = f'"watch":[{",".join(requests)}]' if requests else ""
-    return f"{{{','.join(filter(None, (unwatch, watch)))}}}"

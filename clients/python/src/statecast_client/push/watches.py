@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -33,7 +33,8 @@ class Watch:
         places = () if resume is None else (resume, *resume.get("below", ()))
         request.delta = not request.channel and all("rows" in place for place in places)
         self._request: dict[str, Any] = MessageToDict(request, preserving_proto_field_name=True)
-        self._places = Places(resume)
+        self.state = Places(resume)
+        """What the client does with the frames about it."""
         self.number: int | None = None
         """By which the edge was asked for it on this socket; None before, and when it has ended there."""
         self._unwatch = unwatch
@@ -45,27 +46,27 @@ class Watch:
     @property
     def rows(self) -> Mapping[str, Row]:
         """The rows by their keys, as of `token`."""
-        return MappingProxyType(self._places[()].rows)
+        return MappingProxyType(self.state[()].rows)
 
     @property
     def token(self) -> str:
         """The watch has everything through it; empty before the first rows are complete."""
-        return self._places[()].token
+        return self.state[()].token
 
     @property
     def places(self) -> Mapping[Path, Place]:
         """The watch itself, at the empty path, and the places below it, each with its `rows` and its `token`."""
-        return {path: self._places[path] for path in self._places}
+        return {path: self.state[path] for path in self.state}
 
     @property
     def current(self) -> bool:
         """Whether everything has come since it began on this socket."""
-        return self._places.current
+        return self.state.current
 
     @property
     def resumed(self) -> bool | None:
         """Whether it went on from its token when it began last; None before."""
-        return self._places.resumed
+        return self.state.resumed
 
     @property
     def stale(self) -> float | None:
@@ -74,7 +75,7 @@ class Watch:
 
     def saved(self) -> dict[str, Any]:
         """Returns its rows and tokens as JSON. Pass them to `watch` as `resume`, also after a restart."""
-        return self._places.saved()
+        return self.state.saved()
 
     def unwatch(self) -> None:
         """Ends the watch. Unread changes are dropped."""
@@ -96,39 +97,31 @@ class Watch:
     def request(self, number: int, room: int) -> Frame:
         """Returns the request by a number, with as many tokens of places below as fit into `room` bytes of JSON."""
         self.number = number
-        request = {"id": number, **self._request}
-        room -= len(json.dumps(request)) + len(self.token) + 24
-        below: list[Frame] = []
-        for path, token in self._places.tokens():
-            if not path:
-                request["token"] = token
-                continue
-            room -= len(json.dumps(path)) + len(token) + 24
+        request, below = {"id": number, **self._request}, list[Frame]()
+        if self.token:
+            request["token"] = self.token
+        room -= len(json.dumps(request)) + len('"below":[]')
+        for path, token in self.state.tokens():
+            place = {"path": path, "token": token}
+            room -= len(json.dumps(place)) if path else 0
             if room < 0:
                 break
-            below.append({"path": path, "token": token})
+            below += [place] if path else []
         return {**request, "below": below} if below else request
-
-    def cut(self) -> None:
-        """Notes that the socket, or the watch on it, has ended: rows that wait for a token are forgotten."""
-        self.number = None
-        self._places.cut()
 
     def take(self, frame: Frame) -> None:
         """Takes a frame about it. Raises PushError for one that contradicts the rows."""
-        self._keep(self._places.take(frame))
+        for change in self.state.take(frame):
+            unread = self._unread.get(change.path)
+            self._unread[change.path] = unread.followed_by(change) if unread else change
+            self._woken.set()
 
-    def bookmark(self, bookmark: Frame) -> None:
-        """Takes a newer token of a quiet place."""
-        self._places.bookmark(bookmark)
+    def cut(self) -> None:
+        """Notes that the socket, or the watch on it, has ended."""
+        self.number = None
+        self.state.cut()
 
     def finish(self, error: StatecastError | None) -> None:
         """Ends the iteration behind what is unread, with the error if there is one."""
         self._end = error or StopAsyncIteration()
         self._woken.set()
-
-    def _keep(self, changes: Iterable[Change]) -> None:
-        for change in changes:
-            unread = self._unread.get(change.path)
-            self._unread[change.path] = unread.followed_by(change) if unread else change
-            self._woken.set()
