@@ -125,7 +125,7 @@ contract: install ## Lint the contract and check that it does not break its rele
 .PHONY: fast
 fast: $(VENV)/.services ## All tests that need neither Spark nor Kafka nor Maven, in a minute or two
 	node --test clients/javascript/tests/*.test.js
-	$(PYTEST) -q -m "not kafka and not spark and not stack" $(TESTS)
+	$(PYTEST) -q -m "not kafka and not spark and not stack and not long" $(TESTS)
 
 .PHONY: unit
 unit: install ## Unit tests, tests of single services on a real broker and a real Spark session, and a short fuzz
