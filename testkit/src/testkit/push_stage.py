@@ -22,7 +22,7 @@ from testkit.ws_edge.edge import SECRET, claims, gateway_headers
 from testkit.ws_edge.fake_query_service import FakeQueryService, definitions, edge_stores
 from ws_edge.auth.gateway import NOTHING
 from ws_edge.channels import REVOCATIONS
-from ws_edge.channels.channel import head_key, watch_key
+from ws_edge.channels.channels import head_key, watch_key
 from ws_edge.model.states import StoreKey
 
 CONSUMER = "customer-0001"
