@@ -110,11 +110,15 @@ lint: install ## Lint and format check of Python, import rules, Dockerfiles, Kub
 	$(BIN)/kubernetes-validate --strict --quiet -k 1.32 -k 1.37 infra/k8s/*.yaml infra/k8s/*/*.yaml
 
 .PHONY: types
-types: install ## Strict type check of every package and its tests
+types: install clients/javascript/node_modules/.package-lock.json ## Strict type check of every package and its tests, and of what calls the JavaScript one
 	$(BIN)/mypy clients/javascript/make_types.py proto/generate.py proto/build_backend.py proto/rules/*.py conftest.py bench $(SOURCES)
 	for tests in $(TESTS) $(FUZZ) tests/conformance tests/e2e tests/containers tests/kubernetes; do
 	    (cd $$tests && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml .)
 	done
+	npm --prefix clients/javascript run types
+
+clients/javascript/node_modules/.package-lock.json: clients/javascript/package-lock.json
+	npm --prefix clients/javascript ci --silent
 
 .PHONY: contract
 contract: install ## Lint the contract and check that it does not break its release

@@ -10,15 +10,6 @@ export interface BookingsV1Booking {
   departs_at?: string;
 }
 
-/** `statecast.bookings.v1.BookingChange` */
-export interface BookingsV1BookingChange {
-  operation: ChangeV1Operation;
-  source?: ChangeV1Source;
-  before?: BookingsV1Booking;
-  after?: BookingsV1Booking;
-  captured_at?: string;
-}
-
 /** `statecast.odds.v1.Outcome` */
 export interface OddsV1Outcome {
   name: string;
@@ -35,15 +26,6 @@ export interface OddsV1Market {
   updated_at?: string;
 }
 
-/** `statecast.odds.v1.MarketChange` */
-export interface OddsV1MarketChange {
-  operation: ChangeV1Operation;
-  source?: ChangeV1Source;
-  before?: OddsV1Market;
-  after?: OddsV1Market;
-  captured_at?: string;
-}
-
 /** `statecast.odds.v1.MatchStatus` */
 export type OddsV1MatchStatus = "MATCH_STATUS_UNSPECIFIED" | "MATCH_STATUS_SCHEDULED" | "MATCH_STATUS_ABOUT_TO_START" | "MATCH_STATUS_IN_PLAY" | "MATCH_STATUS_ENDED" | "MATCH_STATUS_CANCELLED";
 
@@ -55,15 +37,6 @@ export interface OddsV1Match {
   away: string;
   status: OddsV1MatchStatus;
   starts_at?: string;
-}
-
-/** `statecast.odds.v1.MatchChange` */
-export interface OddsV1MatchChange {
-  operation: ChangeV1Operation;
-  source?: ChangeV1Source;
-  before?: OddsV1Match;
-  after?: OddsV1Match;
-  captured_at?: string;
 }
 
 /** `statecast.orders.v1.OrderStatus` */
@@ -90,15 +63,6 @@ export interface OrdersV1Order {
   tracking_number: string;
 }
 
-/** `statecast.orders.v1.OrderChange` */
-export interface OrdersV1OrderChange {
-  operation: ChangeV1Operation;
-  source?: ChangeV1Source;
-  before?: OrdersV1Order;
-  after?: OrdersV1Order;
-  captured_at?: string;
-}
-
 /** `statecast.portfolio.v1.OpenPosition` */
 export interface PortfolioV1OpenPosition {
   position_id: string;
@@ -106,15 +70,6 @@ export interface PortfolioV1OpenPosition {
   ticker: string;
   amount: string;
   exchange: string;
-}
-
-/** `statecast.portfolio.v1.OpenPositionChange` */
-export interface PortfolioV1OpenPositionChange {
-  operation: ChangeV1Operation;
-  source?: ChangeV1Source;
-  before?: PortfolioV1OpenPosition;
-  after?: PortfolioV1OpenPosition;
-  captured_at?: string;
 }
 
 /** `statecast.portfolio.v1.ShareHolder` */
@@ -495,15 +450,6 @@ export interface SalesV1Invoice {
   created_at?: string;
 }
 
-/** `statecast.sales.v1.InvoiceChange` */
-export interface SalesV1InvoiceChange {
-  operation: ChangeV1Operation;
-  source?: ChangeV1Source;
-  before?: SalesV1Invoice;
-  after?: SalesV1Invoice;
-  captured_at?: string;
-}
-
 /** `statecast.sales.v1.InvoiceWithStore` */
 export interface SalesV1InvoiceWithStore {
   invoice?: SalesV1Invoice;
@@ -538,15 +484,6 @@ export interface SalesV1Store {
   store_id: string;
   name: string;
   city: string;
-}
-
-/** `statecast.sales.v1.StoreChange` */
-export interface SalesV1StoreChange {
-  operation: ChangeV1Operation;
-  source?: ChangeV1Source;
-  before?: SalesV1Store;
-  after?: SalesV1Store;
-  captured_at?: string;
 }
 
 /** `statecast.sales.v1.StoreSales` */

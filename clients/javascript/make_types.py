@@ -49,7 +49,14 @@ def _of_file(file: FileDescriptor) -> Iterator[str]:
         values = " | ".join(f'"{name}"' for name in enum.values_by_name)
         yield f"/** `{enum.full_name}` */\nexport type {_name(enum)} = {values};\n"
     for message in file.message_types_by_name.values():
-        yield from _of_message(message)
+        if not any(_is_hidden(field) for field in message.fields):
+            yield from _of_message(message)
+
+
+def _is_hidden(field: FieldDescriptor) -> bool:
+    """Whether the field's own type is none for clients: those of changes, which only services read."""
+    described = field.message_type or field.enum_type
+    return described is not None and described.full_name.startswith(NOT_FOR_CLIENTS)
 
 
 def _of_message(message: Descriptor) -> Iterator[str]:
