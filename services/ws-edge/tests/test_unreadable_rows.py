@@ -143,8 +143,13 @@ async def test_a_row_that_no_frame_can_hold_is_an_error_too(edge: RunningEdge) -
         await client.say(watch=[{"id": n, "store": "orders-by-key", "group": n} for n in ("6", "12345")])
         await client.until_current(12345)
         await client.until_current(6)
+    async with edge.client() as caller:
+        [by_rest] = (await caller.get("/v1/stores/orders-by-key/rows?group=12345")).json()["rows"]
+        order = await caller.get("/update/orders/12345")
 
     [refused] = [row for frame in client.frames for row in frame.get("rows", ()) if "error" in row]
     assert refused["error"]["code"] == "unreadable_row"
+    assert by_rest["error"]["code"] == "unreadable_row"
+    assert order.json()["data"]["order_id"] == "12345"
     assert client.rows[12345, ""] == {}
     assert client.rows[6, ""][""]["order_id"] == "6"

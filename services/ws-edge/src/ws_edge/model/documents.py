@@ -8,14 +8,30 @@ from google.protobuf.struct_pb2 import Value
 
 from statecast.json_documents import document_of
 from statecast.row_fields import text_fields
+from ws_edge.errors import UnreadableRowError
 from ws_edge.model.states import KeyState
 
 
 def document(state: KeyState) -> Any:
-    """Returns the row as JSON: a document as it is, a message with every field that has no presence."""
+    """Returns the row as JSON: a document as it is, a message as `message_document`.
+
+    Raises UnreadableRowError, which names the key, for a row that JSON cannot say: a time beyond the year 9999.
+    """
     if state.document is None:
-        state.document = _document(state.row)
+        row = state.row
+        try:
+            state.document = document_of(row) if isinstance(row, Value) else message_document(row)
+        except (json_format.Error, ValueError) as error:
+            text = f"the row of {state.key} cannot be shown as JSON, tell the operators: {error}"
+            raise UnreadableRowError(text) from error
     return state.document
+
+
+def message_document(message: Message) -> dict[str, Any]:
+    """Returns the message as proto3 JSON with the contract's names, and every field that has no presence."""
+    return json_format.MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
 
 
 def changed_names(before: Message, after: Message) -> frozenset[str] | None:
@@ -41,12 +57,6 @@ def field_holding(state: KeyState, text: str) -> str:
         fields = row.struct_value.fields
         return next((name for name in sorted(fields) if fields[name].string_value == text), "")
     return next((name for name in sorted(text_fields(type(row))) if getattr(row, name) == text), "")
-
-
-def _document(row: Message) -> Any:
-    if isinstance(row, Value):
-        return document_of(row)
-    return json_format.MessageToDict(row, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
 
 
 def _fields_of(row: Message) -> list[tuple[str, Any]]:

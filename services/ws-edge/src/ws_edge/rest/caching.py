@@ -49,7 +49,7 @@ def page_etag(rows: Iterable[KeyState], is_last: bool) -> str:
 
 
 async def conditional(
-    body: Callable[[], Awaitable[str]], etag: str, control: str, if_none_match: str | None, lag_ms: int
+    body: Callable[[], Awaitable[bytes]], etag: str, control: str, if_none_match: str | None, lag_ms: int
 ) -> Response:
     """Answers with a body of JSON, or with 304 when the caller has a copy; one that is not kept confirms no copy.
 

@@ -1,7 +1,6 @@
 """Bodies of calls: messages of the contract as proto3 JSON, with the contract's field names."""
 
 import json
-from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from fastapi import Request, Response
@@ -9,38 +8,24 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from statecast.push.v2.push_pb2 import ErrorBody, Problem
+from ws_edge.codec.bodies import json_bytes
 from ws_edge.codec.requests import filled, one_line
-from ws_edge.errors import EdgeError, MalformedFrameError
+from ws_edge.errors import MalformedFrameError
+from ws_edge.model.documents import message_document
 
 JSON = "application/json"
 M = TypeVar("M", bound=Message)
 
 
-def json_text(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
-def document_of(message: Message) -> dict[str, Any]:
-    """The message with every field that has no presence."""
-    return json_format.MessageToDict(
-        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
-    )
-
-
 def answer(message: Message, status: int = 200) -> Response:
-    """Answers with a message."""
-    return Response(json_text(document_of(message)), status_code=status, media_type=JSON)
-
-
-def problem(error: EdgeError) -> dict[str, Any]:
-    """A Problem in JSON."""
-    return {"code": error.code, "message": str(error)}
+    """Answers with a message, with every field that has no presence."""
+    return Response(json_bytes(message_document(message)), status_code=status, media_type=JSON)
 
 
 def failure(status: int, code: str, message: str, headers: Any = None) -> Response:
     """Answers with an ErrorBody."""
     body = json_format.MessageToDict(ErrorBody(error=Problem(code=code, message=message)))
-    return Response(json_text(body), status_code=status, headers=headers, media_type=JSON)
+    return Response(json_bytes(body), status_code=status, headers=headers, media_type=JSON)
 
 
 async def body_of(request: Request, message: M) -> M:

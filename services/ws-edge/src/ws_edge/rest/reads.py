@@ -1,10 +1,10 @@
 """The calls that read once: rows, an order, the stores; who is signed in, and tickets."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
@@ -15,20 +15,21 @@ from statecast.push.v2.push_pb2 import Page, Ticket, Watch
 from ws_edge.auth.gateway import Caller, Gateway
 from ws_edge.auth.tickets import Seal, Tickets
 from ws_edge.channels.revocations import Revocations
+from ws_edge.codec.bodies import View, json_body, json_bytes, json_error
 from ws_edge.codec.requests import fields_of, watch_request
 from ws_edge.errors import MalformedFrameError, NoStateError, UnreadableRowError
 from ws_edge.model.authorization import Consumer, check_all_rows, check_group, may_see, seen_by
-from ws_edge.model.documents import document
 from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState
 from ws_edge.model.stores import Store, Stores, check_key_part, check_known, find
 from ws_edge.order_updates import STORE, order_reply
 from ws_edge.rest.caching import PublicCaching, conditional, key_etag, page_etag
-from ws_edge.rest.messages import answer, json_text, problem
+from ws_edge.rest.messages import answer
 from ws_edge.rest.openapi import answers
 from ws_edge.upstream.queries import Page as ScannedPage
 from ws_edge.upstream.queries import Scan
 from ws_edge.upstream.query_client import QueryClient
+from ws_edge.watches.subscription import RowNews
 from ws_edge.watches.token import mask_of, token_of
 
 MAX_PAGE = 1000
@@ -57,7 +58,7 @@ class RowPage:
     """The content of a Page."""
 
     rows: Sequence[KeyState]
-    fields: Collection[str]
+    fields: tuple[str, ...]
     """The fields that are told; empty tells all."""
     next_page_token: str
     lag_ms: int
@@ -102,8 +103,8 @@ class Reads:
         [state] = page.rows
         state.check_readable()
 
-        async def body() -> str:
-            return json_text(order_reply(state) | {"token": page.token})
+        async def body() -> bytes:
+            return json_bytes(order_reply(state) | {"token": page.token})
 
         control = self.caching.control(question.store, page.lag_ms)
         return await conditional(body, key_etag(state), control, if_none_match, page.lag_ms)
@@ -205,37 +206,27 @@ class Reads:
         return (await self.caller(request)).consumer
 
 
-async def page_body(page: RowPage) -> str:
+async def page_body(page: RowPage) -> bytes:
     """Returns a Page in JSON. Each row is written once, and others have their turns meanwhile."""
-    texts = list[str]()
+    rows = list[bytes]()
     for number, state in enumerate(page.rows, 1):
         if number % ROWS_AT_ONCE == 0:
             await asyncio.sleep(0)
-        texts.append(_row_text(state, page))
-    more = {"next_page_token": page.next_page_token, **_lag(page.lag_ms)}
-    if page.token:
-        more["token"] = page.token
-    return f'{{"rows":[{",".join(texts)}],{json_text(more)[1:]}'
+        rows.append(_row_body(state, page))
+    lag = {"lag_s": -(-page.lag_ms // 1000)} if page.lag_ms else {}
+    token = {"token": page.token} if page.token else {}
+    more = {"next_page_token": page.next_page_token, **lag, **token}
+    return b'{"rows":[%b],%b' % (b",".join(rows), json_bytes(more)[1:])
 
 
-def _row_text(state: KeyState, page: RowPage) -> str:
-    """A Row in JSON; of one that cannot be read the error."""
-    key = state.key
-    parts = {"group": key.group if page.names_group else "", "key": key.member, "sort": key.sort}
-    named: dict[str, Any] = {name: part for name, part in parts.items() if part}
+def _row_body(state: KeyState, page: RowPage) -> bytes:
+    """A Row in JSON; of one that cannot be shown the error."""
     try:
         state.check_readable()
+        body = json_body(RowNews(state), View(page.fields)) or b""
     except UnreadableRowError as error:
-        return json_text(named | {"error": problem(error)})
-    row = document(state)
-    if page.fields and isinstance(row, dict):
-        row = {name: value for name, value in row.items() if name in page.fields}
-    return json_text(named | {"row": row})
-
-
-def _lag(lag_ms: int) -> dict[str, Any]:
-    """The field `lag_s`, in whole seconds, where there is a lag to tell."""
-    return {"lag_s": -(-lag_ms // 1000)} if lag_ms else {}
+        body = json_error(state.key, error)
+    return b'{"group":%b,%b' % (json_bytes(state.key.group), body[1:]) if page.names_group else body
 
 
 def _readable_store(store: Store) -> ReadableStore:
