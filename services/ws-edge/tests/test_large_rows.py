@@ -46,22 +46,27 @@ async def begin(client: StreamClient) -> None:
     await client.until_current(2)
 
 
-async def test_a_watched_row_that_grows_too_large_is_an_error_of_its_key_and_comes_when_it_shrinks() -> None:
+@pytest.mark.parametrize("bound", ["frame", "answer of the query service"])
+async def test_a_watched_row_that_grows_too_large_is_an_error_of_its_key_and_comes_when_it_shrinks(bound: str) -> None:
     async with text_edge() as edge, stream_client(edge) as client:
         put(edge, LARGE, 1)
         put(edge, SMALL, 1)
         await begin(client)
-        put(edge, LARGE, LIMIT)
+        if bound == "frame":
+            put(edge, LARGE, LIMIT)
+        else:
+            edge.query.too_large = frozenset({LARGE})
         grown = await client.next()
         put(edge, SMALL, 2)
         beside = await client.next()
+        edge.query.too_large = frozenset()
         put(edge, LARGE, 3)
         shrunk = await client.next()
 
     [row] = grown["rows"]
     assert (grown["id"], row["error"]["code"]) == (1, "row_too_large")
     assert "texts/large" in row["error"]["message"]
-    assert str(LIMIT) in row["error"]["message"]
+    assert (str(LIMIT) in row["error"]["message"]) == (bound == "frame")
     assert (beside["id"], beside["rows"]) == (2, [{"row": "xx"}])
     assert (shrunk["id"], shrunk["rows"]) == (1, [{"row": "xxx"}])
 
@@ -95,24 +100,6 @@ async def test_no_frame_is_larger_than_the_edge_has_said() -> None:
     assert len(client.rows[1, ""]) == 30
     assert len(tokens) > 5
     assert not any(tokens[:-1])
-
-
-async def test_a_row_beyond_an_answer_of_the_query_service_is_told_too() -> None:
-    async with text_edge() as edge, stream_client(edge) as client:
-        put(edge, LARGE, 1)
-        put(edge, SMALL, 1)
-        await begin(client)
-        edge.query.too_large = frozenset({LARGE})
-        grown = await client.next()
-        put(edge, SMALL, 2)
-        beside = await client.next()
-        edge.query.too_large = frozenset()
-        put(edge, LARGE, 3)
-        shrunk = await client.next()
-
-    assert (grown["id"], grown["rows"][0]["error"]["code"]) == (1, "row_too_large")
-    assert (beside["id"], beside["rows"]) == (2, [{"row": "xx"}])
-    assert (shrunk["id"], shrunk["rows"]) == (1, [{"row": "xxx"}])
 
 
 async def test_a_large_order_is_an_error_with_its_id_and_whole_by_rest() -> None:

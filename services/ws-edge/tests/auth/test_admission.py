@@ -66,6 +66,7 @@ async def test_a_consumer_has_a_limit_of_subscriptions_over_all_of_its_sockets()
 
     assert statuses == ["Unknown", "Unknown"]
     assert (error["error"]["code"], error["error"]["order_id"]) == ("too_many_watches", "3")
+    assert "this consumer watches 2 rows of 2 here" in error["error"]["message"]
     assert again["data"]["order_id"] == "2"
     assert later["data"]["order_id"] == "3"
 

@@ -8,7 +8,7 @@ import structlog.testing
 from testkit.ws_edge.edge import Clock
 from ws_edge.auth.gateway import Caller
 from ws_edge.auth.quotas import ChannelQuota, Quota, QuotaReservation, Quotas, TokenBucket, network_of
-from ws_edge.errors import TooManyChannelsError, TooManyFieldListsError, TooManySocketsError, TooManySubscriptionsError
+from ws_edge.errors import TooManyChannelsError, TooManyFieldListsError, TooManySocketsError
 from ws_edge.model.authorization import Consumer
 
 SMALL = Quota(sockets=2, subscriptions=3, frames_per_s=10, burst_s=1)
@@ -26,44 +26,6 @@ def clock() -> Clock:
 
 def opened(quotas: Quotas, consumer: str, address: str) -> QuotaReservation:
     return quotas.reserve(caller(consumer, address)).__enter__()
-
-
-def test_sockets_of_a_consumer_are_counted_over_all_addresses(clock: Clock) -> None:
-    quotas = Quotas(SMALL, LARGE, clock)
-    first = opened(quotas, "a", "192.0.2.1")
-    opened(quotas, "a", "192.0.2.2")
-    opened(quotas, "b", "192.0.2.1")
-
-    with pytest.raises(TooManySocketsError, match="this consumer has 2 sockets"):
-        opened(quotas, "a", "192.0.2.3")
-    assert quotas.sockets == 3
-    first.__exit__()
-    opened(quotas, "a", "192.0.2.3")
-
-
-def test_sockets_of_an_address_are_counted_over_all_consumers(clock: Clock) -> None:
-    quotas = Quotas(LARGE, SMALL, clock)
-    opened(quotas, "a", "192.0.2.1")
-    opened(quotas, "b", "192.0.2.1")
-    opened(quotas, "c", "192.0.2.2")
-
-    with pytest.raises(TooManySocketsError, match="this address has 2 sockets"):
-        opened(quotas, "d", "192.0.2.1")
-
-
-def test_subscriptions_are_counted_over_all_sockets_and_given_back(clock: Clock) -> None:
-    quotas = Quotas(SMALL, LARGE, clock)
-    first, second = opened(quotas, "a", ""), opened(quotas, "a", "")
-    first.add(2)
-    second.add(1)
-    with pytest.raises(TooManySubscriptionsError, match="this consumer watches 3 rows of 3 here"):
-        second.add(1)
-    first.remove(2)
-    second.add(1)
-    with pytest.raises(TooManySubscriptionsError):
-        second.add(2)
-
-    second.add(1)
 
 
 def test_a_consumer_has_eight_lists_of_fields_for_each_store_over_all_sockets(clock: Clock) -> None:
@@ -179,14 +141,6 @@ def test_channels_of_one_hour_may_be_created_at_once_and_then_one_by_one() -> No
     quota.take(ALICE)
     with pytest.raises(TooManyChannelsError):
         quota.take(ALICE)
-
-
-def test_one_consumers_channels_do_not_count_for_another() -> None:
-    quota = ChannelQuota(1, Clock())
-    quota.take(ALICE)
-    quota.take(BOB)
-    with pytest.raises(TooManyChannelsError):
-        quota.take(BOB)
 
 
 def test_consumers_with_a_full_channel_quota_are_forgotten() -> None:

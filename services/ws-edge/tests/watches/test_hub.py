@@ -124,27 +124,6 @@ def test_each_subscriber_gets_the_newest_row_at_its_own_interval(hub: Hub, clock
     assert slow.events == ["snapshot", "1!", "10", "12"]
 
 
-def test_a_subscriber_with_a_token_gets_only_what_is_newer(hub: Hub) -> None:
-    join(hub, current := Recorder(), after=at(5))
-    join(hub, behind := Recorder(), after=at(4))
-    join(hub, foreign := Recorder(), after=at(900, epoch=2))
-    watch_of(hub, version(5))
-
-    assert current.events == ["resumed"]
-    assert behind.events == ["resumed", "5!"]
-    assert foreign.events == ["snapshot", "5!"]
-
-
-def test_a_replica_that_is_behind_takes_no_subscriber_back(hub: Hub, clock: Clock) -> None:
-    join(hub, phone := Recorder())
-    second = version(1, epoch=2), version(2, epoch=2)
-    for answer in (version(5), version(4), gone("", 3), version(6), second[0], version(7), second[1]):
-        watch_of(hub, answer)
-        clock.now += 0.1
-
-    assert phone.events == ["snapshot", "5!", "6", "1", "2"]
-
-
 def test_a_key_without_a_row_is_an_empty_range_until_its_row_appears(hub: Hub, clock: Clock) -> None:
     join(hub, phone := Recorder())
     for answer in (gone("", 5), gone("", 6), gone("", 7), version(8), gone("", 9), gone("", 12), version(13)):

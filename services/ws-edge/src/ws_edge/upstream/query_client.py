@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,7 +18,7 @@ from statecast_client.router import RETRIED, Router, call_batch, stub
 from statecast_client.shard_map import group_by_owner, hash_group
 from ws_edge.errors import RequestError, RowTooLargeError, UnavailableError, UnknownStoreError
 from ws_edge.model.questions import Question
-from ws_edge.model.states import KeyState, Position, StoreKey, UnreadableRow
+from ws_edge.model.states import KeyState, Position, UnreadableRow
 from ws_edge.model.stores import Store
 from ws_edge.upstream.queries import (
     Page,
@@ -38,8 +38,8 @@ ATTEMPTS = 3
 RETRY_S = 0.25
 """The shortest time between two reads of the map, so that failing polls cannot make a storm of them."""
 
-MAX_UNREADABLE = 1000
-"""So many keys with rows that cannot be read are remembered, so that each is logged once."""
+MAX_LOGGED = 1000
+"""So many facts of rows that cannot be shown are remembered, so that each is logged once."""
 
 _Group = tuple[Store, str, int | None]
 """Which lookups may share a batch: the store as it is defined now, the address of the owner and, in a store with
@@ -81,10 +81,7 @@ class QueryClient:
         self._batch_limit = batch_limit
         self._stale_after_ms = stale_after_ms
         self._on_hidden = on_hidden
-        self._hidden = set[tuple[Store, str]]()
-        """The paths that lead to no value, and were logged."""
-        self._unreadable = dict[StoreKey, Position]()
-        """The rows that could not be read, and were logged."""
+        self._logged = set[tuple[str, Hashable, Hashable]]()
         self._gets: Coalescer[_Group, Query, RangeResult] = Coalescer(
             self._get_alone, self._get_together, max_batch=batch_limit
         )
@@ -213,24 +210,22 @@ class QueryClient:
         return read
 
     def _note_rows(self, store: Store, states: Iterable[KeyState]) -> None:
+        """Logs what cannot be shown of rows, each fact once, however often the row is read."""
         for state in states:
             if isinstance(state.row, UnreadableRow):
-                self._note_unreadable(state, state.row.reason)
-            if state.private is None or not state.private.missed:
-                continue
-            self._on_hidden(store.name)
-            if (store, state.private.missed) not in self._hidden:
-                self._hidden.add((store, state.private.missed))
-                log.error("private_path_missed", store=store.name, path=state.private.missed, key=str(state.key))
+                fact = "row_unreadable", state.key, state.position
+                self._log_once(fact, store=store.name, key=str(state.key), reason=state.row.reason)
+            elif state.private is not None and state.private.missed:
+                self._on_hidden(store.name)
+                path = state.private.missed
+                self._log_once(("private_path_missed", store, path), store=store.name, path=path, key=str(state.key))
 
-    def _note_unreadable(self, state: KeyState, reason: str) -> None:
-        """Logs each row once, however often it is read."""
-        if self._unreadable.get(state.key) == state.position:
-            return
-        if len(self._unreadable) >= MAX_UNREADABLE:
-            self._unreadable.clear()
-        self._unreadable[state.key] = state.position
-        log.error("row_unreadable", store=state.key.store, key=str(state.key), reason=reason)
+    def _log_once(self, fact: tuple[str, Hashable, Hashable], **fields: str) -> None:
+        if fact not in self._logged:
+            if len(self._logged) >= MAX_LOGGED:
+                self._logged.clear()
+            self._logged.add(fact)
+            log.error(fact[0], **fields)
 
     def _note_failure(self, error: grpc.aio.AioRpcError, address: str, is_first: bool) -> None:
         if is_first:
