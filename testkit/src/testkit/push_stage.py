@@ -98,15 +98,18 @@ class Stage:
             await self.put({store: sized})
 
     async def channel(self, channels: Fields) -> None:
-        """Writes channels of the consumer: their watches by id and name."""
+        """Writes channels of the consumer: their watches by id and name. Null deletes a watch."""
         for channel_id, watches in channels.items():
             head = ChannelRecord()
             head.channel.owner = CONSUMER
             head.channel.expires_at.FromSeconds(int(time.time()) + 3600)
             self._query.put(head_key(channel_id), head)
             for name, what in watches.items():
-                record = ParseDict({"watch": {"name": name, "watch": what}}, ChannelRecord())
-                self._query.put(watch_key(channel_id, name), record)
+                key, record = watch_key(channel_id, name), {"watch": {"name": name, "watch": what}}
+                if what is None:
+                    self._query.delete(key)
+                else:
+                    self._query.put(key, ParseDict(record, ChannelRecord()))
 
     async def revoke(self, consumer: str) -> None:
         """Ends the access of a consumer."""

@@ -20,7 +20,6 @@ stores:
 """
 FIRST: dict[str, Any] = {"store": "matches-by-sport", "group": "football"}
 MARKETS: dict[str, Any] = {"store": "odds-by-match", "group_field": "match_id"}
-PRICES: dict[str, Any] = {"store": "market-by-key", "group_field": "market_id"}
 
 
 @asynccontextmanager
