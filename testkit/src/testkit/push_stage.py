@@ -35,7 +35,7 @@ SETTINGS: dict[str, object] = {
     "drain_window_ms": 500,
     # A busy machine is not an outage.
     "query_timeout_ms": 20_000,
-    "unavailable_after_ms": 60_000,
+    "revocation_timeout_ms": 60_000,
 }
 Fields = Mapping[str, Any]
 

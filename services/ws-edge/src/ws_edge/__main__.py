@@ -123,7 +123,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     revoked = replace(REVOCATIONS, max_lag_ms=settings.revocation_lag_ms)
     poller = Poller(hub, client, metrics, clock, woken, settings.batch_keys, LIVE_WAIT_S, LIVE_KEYS_PER_S)
     channels = Channels(client, writer, wall_clock, settings.channel_lifetime_s, settings.max_channel_subscriptions)
-    revocations = Revocations(hub, client, revoked, writer is not None, settings.unavailable_after_ms / 1000)
+    revocations = Revocations(hub, client, revoked, writer is not None, settings.revocation_timeout_ms / 1000)
     gateway = Gateway(settings.gateway_secrets, wall_clock)
     tickets = Tickets(settings.gateway_secrets, wall_clock)
     context = SessionContext(hub, stores, settings, metrics, tickets, clock, wall_clock)

@@ -86,8 +86,6 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """Shortest interval; shorter requests get this."""
     tick_ms: int = Field(25, ge=5, le=1000)
     """Resolution of the schedule: frames may be early by this much."""
-    unavailable_after_ms: int = Field(3000, ge=1)
-    """How long a new socket waits for the answer whether its consumer's access was revoked."""
 
     channel_lifetime_s: float = Field(86_400, gt=0)
     """How long a channel lives; shorter than its topic keeps records."""
@@ -145,6 +143,8 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """From this lag on, pings and answers say how stale rows may be."""
     revocation_lag_ms: int = Field(300_000, ge=1000)
     """The most by which the knowledge of revocations may lag; beyond it nobody new is let in."""
+    revocation_timeout_ms: int = Field(3000, ge=1)
+    """How long a new socket waits for the answer whether its consumer's access was revoked."""
     batch_keys: int = Field(1000, ge=1)
     """Keys in one call; at most the query service's own limit."""
     page_size: int = Field(100, ge=1, le=1000)

@@ -83,7 +83,7 @@ async def test_many_sockets_of_a_consumer_watch_one_key_and_none_when_they_are_c
 
 async def test_while_the_query_service_is_silent_new_sockets_are_refused_and_open_ones_stay() -> None:
     async with (
-        RunningEdge(kafka=True, unavailable_after_ms=300, query_timeout_ms=20_000) as edge,
+        RunningEdge(kafka=True, revocation_timeout_ms=300, query_timeout_ms=20_000) as edge,
         edge.socket() as held,
     ):
         edge.query.delay = 10.0
@@ -100,7 +100,7 @@ async def test_while_the_query_service_is_silent_new_sockets_are_refused_and_ope
 
 async def test_a_replica_that_lags_does_not_say_whether_access_holds() -> None:
     """It may have missed the revocation: who is new is refused, and let in once a replica is current."""
-    async with RunningEdge(kafka=True, unavailable_after_ms=300, revocation_lag_ms=60_000) as edge:
+    async with RunningEdge(kafka=True, revocation_timeout_ms=300, revocation_lag_ms=60_000) as edge:
         edge.query.lag_ms = 3_600_000
         with pytest.raises(InvalidStatus) as refusal:
             async with edge.socket():

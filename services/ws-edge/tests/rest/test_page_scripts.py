@@ -125,7 +125,7 @@ async def test_without_orders_the_page_says_so_until_the_first_one_comes(edge: R
 
 
 async def test_while_the_query_service_is_down_the_page_says_so_and_goes_on_when_it_is_back() -> None:
-    async with RunningEdge(unavailable_after_ms=100) as edge, chromium() as browser:
+    async with RunningEdge(revocation_timeout_ms=100) as edge, chromium() as browser:
         context = await browser.new_context(base_url=f"http://{edge.address}", extra_http_headers=edge.headers())
         page = await context.new_page()
         put(edge, "order-1")

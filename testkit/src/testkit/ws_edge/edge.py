@@ -98,7 +98,7 @@ DEFAULTS = {
     "drain_window_ms": 0,
     # A busy machine is not an outage.
     "query_timeout_ms": 20_000,
-    "unavailable_after_ms": 60_000,
+    "revocation_timeout_ms": 60_000,
 }
 
 
