@@ -90,7 +90,7 @@ class TooManySubscriptionsError(RequestError, code="too_many_watches", http_stat
 
 
 class TooManyRowsError(RequestError, code="too_many_rows", http_status=429):
-    """A step of a watch has brought more places than a socket may have."""
+    """The steps of a watch have brought more than the socket, consumer or address may watch."""
 
 
 class TooManyFieldListsError(RequestError, code="too_many_field_lists", http_status=429):

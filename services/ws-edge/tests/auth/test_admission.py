@@ -85,7 +85,7 @@ async def test_a_range_counts_as_many_rows_as_it_may_have() -> None:
             ended = json.loads(await socket.recv())
 
     assert (ended["id"], ended["ended"]["code"]) == (2, "too_many_watches")
-    assert "watches 60 rows of 100" in ended["ended"]["message"]
+    assert "watches 60 rows of 100 here, and this would count 60" in ended["ended"]["message"]
 
 
 async def test_sockets_above_the_pace_are_refused_with_retry_after() -> None:

@@ -167,8 +167,9 @@ class QuotaReservation:
         for account in self.accounts:
             if account.subscriptions + rows > account.quota.subscriptions:
                 held, limit = account.subscriptions, account.quota.subscriptions
-                text = f"{account.name} watches {held} rows of {limit} here, a range counting its limit: cancel some"
-                raise TooManySubscriptionsError(text)
+                text = f"{account.name} watches {held} rows of {limit} here, and this would count {rows}"
+                reason = "a range counts its limit, and more with an interval below a second"
+                raise TooManySubscriptionsError(f"{text}: {reason}")
         lists = self.accounts[0].field_lists
         is_new = bool(fields) and (store, fields) not in lists
         if is_new and sum(other == store for other, _ in lists) >= MAX_FIELD_LISTS:
