@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Annotated
 
 import pytest
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Counter, Gauge, Info
 from pydantic import Field, SecretStr
 from pydantic_settings import NoDecode, SettingsConfigDict
 
@@ -42,6 +42,7 @@ class Metrics:
         self.registry = registry
         Counter("demo_calls", "Calls, by method.", ["method"], registry=registry)
         Gauge("demo_lag", "Lag.", registry=registry)
+        Info("demo_build", "The build.", registry=registry)
 
 
 def test_settings_have_variable_default_and_meaning() -> None:
@@ -87,6 +88,7 @@ def test_metrics_have_their_names_as_prometheus_reads_them(metrics: object) -> N
     assert metrics_table(metrics).splitlines()[2:] == [
         "| `demo_calls_total` | counter | Calls, by method. |",
         "| `demo_lag` | gauge | Lag. |",
+        "| `demo_build_info` | info | The build. |",
     ]
 
 
@@ -103,4 +105,4 @@ def test_a_stale_block_is_found_and_rewritten(tmp_path: Path, monkeypatch: pytes
     assert stale == [head]
     assert stale_blocks(readme) == []
     assert readme.read_text().startswith(f"# Demo\n\n{head}\n\n| metric | type | meaning |\n")
-    assert readme.read_text().endswith("| Lag. |\n\n<!-- end -->\n\nThe rest.\n")
+    assert readme.read_text().endswith("| The build. |\n\n<!-- end -->\n\nThe rest.\n")

@@ -11,6 +11,7 @@ from pydantic_settings import SettingsConfigDict
 from kafka_topics import TopicsDifferError
 from kafka_topics.acls import acls
 from kafka_topics.topics_file import read_topics
+from statecast_service.build import add_version
 from statecast_service.errors import ServiceError
 from statecast_service.kafka import KafkaSettings
 from statecast_service.kafka_cluster import Cluster
@@ -77,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXIT_STATUSES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    add_version(parser, "statecast-infra")
     parser.add_argument("file", metavar="FILE", type=Path, help="the YAML file, for example infra/kafka/topics.yaml")
     option = parser.add_argument
     option("--bootstrap-server", metavar="HOST:PORT", help="default: 127.0.0.1:9092")

@@ -9,6 +9,7 @@ from pathlib import Path
 from kong_envoy.errors import KongEnvoyError
 from kong_envoy.gateway import load
 from kong_envoy.rendering import render, to_yaml
+from statecast_service.build import add_version
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -45,6 +46,7 @@ def _addresses(arguments: Sequence[str]) -> dict[str, list[str]]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="kong-envoy", description=__doc__)
+    add_version(parser, "statecast-infra")
     command = parser.add_subparsers(required=True).add_parser("render", help="write the Envoy configuration")
     command.add_argument("file", type=Path, help="the file in Kong's declarative format")
     command.add_argument("--listen-http", required=True, metavar="127.0.0.1:PORT")

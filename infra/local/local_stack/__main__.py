@@ -17,6 +17,7 @@ from local_stack.settings import Settings
 from local_stack.specs import whole_stack
 from local_stack.stack_directory import Ledger, StackDirectory
 from local_stack.stack_file import Stack, read_stack
+from statecast_service.build import add_version
 from statecast_service.errors import ServiceError
 from statecast_service.logs import configure_logs
 from statecast_service.settings import load_settings
@@ -37,6 +38,7 @@ COMMANDS = {
 def main() -> None:
     """Runs the command of the arguments and exits: 0 well, 1 failed, 2 a bad setting; see the README for `status`."""
     parser = argparse.ArgumentParser(prog="local-stack", description=__doc__)
+    add_version(parser, "statecast-infra")
     commands = parser.add_subparsers(dest="command", required=True)
     parsers = {name: commands.add_parser(name, help=text) for name, text in COMMANDS.items()}
     parsers["down"].add_argument("--wipe", action="store_true", help="remove its data too")

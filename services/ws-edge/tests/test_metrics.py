@@ -6,6 +6,7 @@ from httpx import AsyncClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from statecast.orders.v1.order_pb2 import Order
+from testkit.reference import SUFFIXES
 from testkit.ws_edge.edge import RunningEdge
 from ws_edge.metrics import FrameTally
 from ws_edge.model.states import StoreKey
@@ -52,7 +53,7 @@ async def test_every_metric_is_listed_in_the_readme(edge: RunningEdge, alice: As
 
     readme = (Path(__file__).parents[1] / "README.md").read_text()
     for family in families:
-        name = family.name + ("_total" if family.type == "counter" else "")
+        name = family.name + SUFFIXES.get(family.type, "")
         assert f"\n| `{name}` |" in readme
 
 

@@ -26,6 +26,9 @@ from prometheus_client import CollectorRegistry
 from statecast_service.settings import ServiceSettings, shown_default
 
 BLOCK = re.compile(r"(<!-- generated: (?P<kind>\w+) (?P<sources>[\w.: ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+SUFFIXES = {"counter": "_total", "info": "_info"}
+"""What the samples of a metric have behind its name."""
+
 CLASS_FACTS = {"exit_status": "exit status", "code": "code", "http_status": "HTTP status"}
 """Class attributes of errors that have a column of their own, where a module's errors have them."""
 
@@ -71,7 +74,7 @@ def metrics_table(metrics: Any) -> str:
         metrics = metrics(CollectorRegistry()) if inspect.signature(metrics).parameters else metrics()
     registry = metrics if isinstance(metrics, CollectorRegistry) else metrics.registry
     rows = [
-        (_code(f"{family.name}_total" if family.type == "counter" else family.name), family.type, family.documentation)
+        (_code(family.name + SUFFIXES.get(family.type, "")), family.type, family.documentation)
         for family in registry.collect()
     ]
     return _table(("metric", "type", "meaning"), rows)

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 from statecast_client.argument_types import seconds, whole_number
@@ -33,6 +34,8 @@ def parse(arguments: Sequence[str] | None, environment: Mapping[str, str]) -> ar
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    build = f"statecast {version('statecast-client')} (contract {version('statecast-contract')})"
+    parser.add_argument("--version", action="version", version=build, help="show version and contract")
     commands = parser.add_subparsers(required=True, metavar="command", dest="command")
     connection = _connection(environment)
     store = argparse.ArgumentParser(add_help=False)

@@ -1,4 +1,4 @@
-"""Serves /metrics, /healthz and /readyz over HTTP, from threads of its own."""
+"""Serves /metrics, /healthz and /readyz over HTTP, from threads of its own; adds the build to the metrics."""
 
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -8,9 +8,10 @@ from threading import Thread
 from typing import Any, NamedTuple, Protocol, Self
 
 import structlog
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Info, generate_latest
 from typing_extensions import override
 
+from statecast_service.build import Build
 from statecast_service.errors import PortInUseError
 
 Reason = Callable[[], str | None]
@@ -34,6 +35,14 @@ def health_answer(reason: str | None, notes: Sequence[str] = ()) -> Answer:
     """Returns the answer of /healthz and /readyz: 200 and `ok`, or 503 and the reason; a line of each note follows."""
     status = HTTPStatus.OK if reason is None else HTTPStatus.SERVICE_UNAVAILABLE
     return Answer(status, TEXT, "".join(f"{line}\n" for line in (reason or "ok", *notes)).encode())
+
+
+def register_build(registry: CollectorRegistry, distribution: str) -> None:
+    """Registers `<distribution>_build_info`: 1, with the labels version, commit and contract."""
+    name = f"{distribution.replace('-', '_')}_build"
+    info = Info(name, "1, labelled with version, commit and version of the contract.", registry=registry)
+    facts = Build.of(distribution)._asdict()
+    info.info({label: facts[label] for label in ("version", "commit", "contract")})
 
 
 class MetricsSettings(Protocol):

@@ -23,6 +23,7 @@ from cdc_simulator.publisher import Publisher
 from cdc_simulator.settings import Settings
 from cdc_simulator.simulator import Simulator
 from cdc_simulator.tables import ChangeLog, Tables
+from statecast_service.build import add_version
 from statecast_service.errors import PortInUseError, ServiceError
 from statecast_service.health import HealthServer
 from statecast_service.kafka import connect
@@ -107,6 +108,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=f"environment variables [and defaults]:\n{describe_settings(Settings)}\n\n{EXIT_STATUSES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    add_version(parser, "cdc-simulator")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     run = commands.add_parser("run", help="make the database if there is none, then change it and publish the changes")
     run.add_argument(

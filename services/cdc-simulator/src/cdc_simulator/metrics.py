@@ -2,6 +2,8 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from statecast_service.health import register_build
+
 
 class Readiness:
     """Set by the thread that works, read by those that answer probes."""
@@ -16,6 +18,7 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
+        register_build(registry, "cdc-simulator")
         by_operation = ["operation"]
         text = "Changes committed to the tables, by operation (create, update, delete)."
         self.committed = Counter("cdc_simulator_changes_committed", text, by_operation, registry=registry)

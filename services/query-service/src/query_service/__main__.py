@@ -19,6 +19,7 @@ from query_service.storage.rocksdb_engine import RocksdbOpener
 from query_service.storage.store_directory import StoreDirectory, locked
 from query_service.storage.stores_file import StoreDefinition, read_stores, stores_schema
 from statecast.descriptors import MessageTypes
+from statecast_service.build import add_version
 from statecast_service.collector import collect_seldom
 from statecast_service.errors import ServiceError
 from statecast_service.logs import configure_logs
@@ -66,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=f"environment variables:\n{describe_settings(Settings)}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    add_version(parser, "query-service")
     commands = parser.add_subparsers(required=True, metavar="command", dest="command")
     commands.add_parser("run", help="serve until SIGTERM")
     commands.add_parser("schema", help="print the JSON Schema of the stores file")

@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 from typing_extensions import override
 
 from query_service.errors import QueryServiceError
+from statecast_service.health import register_build
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _BOUNDS = (*map(str, _SECONDS), "+Inf")
@@ -84,6 +85,7 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
+        register_build(registry, "query-service")
         counter = partial(Counter, registry=registry)
         gauge = partial(Gauge, registry=registry)
         self.calls = Calls()

@@ -20,6 +20,7 @@ from statecast_domains.directories import DOMAIN_FILE, pipeline_files
 from statecast_domains.domain_file import read_domain_file
 from statecast_domains.errors import DomainFileError, PipelineFileError
 from statecast_domains.row_topics import misread_topics
+from statecast_service.build import add_version
 from statecast_service.errors import ServiceError
 from statecast_service.health import HealthServer
 from statecast_service.logs import configure_logs
@@ -173,6 +174,7 @@ COMMANDS = {
 
 def _parser() -> ArgumentParser:
     parser = ArgumentParser(prog="stream-processor", description="Keeps grouped state in keyed topics.")
+    add_version(parser, "stream-processor")
     commands = parser.add_subparsers(dest="command", required=True)
     for command, (run, text) in COMMANDS.items():
         subparser = commands.add_parser(command, help=text)

@@ -9,6 +9,8 @@ from functools import partial
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics import MetricWrapperBase
 
+from statecast_service.health import register_build
+
 LAG_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
@@ -17,6 +19,7 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
+        register_build(registry, "stream-processor")
         gauge = partial(Gauge, namespace="stream_processor", registry=registry)
         counter = partial(Counter, namespace="stream_processor", registry=registry)
         histogram = partial(Histogram, namespace="stream_processor", registry=registry)

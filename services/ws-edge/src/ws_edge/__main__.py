@@ -14,6 +14,7 @@ import structlog
 import uvloop
 
 from statecast.descriptors import MessageTypes
+from statecast_service.build import add_version
 from statecast_service.collector import collect_seldom
 from statecast_service.errors import ServiceError
 from statecast_service.logs import configure_logs
@@ -189,6 +190,7 @@ def writer_of(settings: Settings) -> KafkaWriter | None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="ws-edge", description=__doc__)
+    add_version(parser, "ws-edge")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("run", help="serve until SIGTERM")
     revoking = commands.add_parser("revoke", help="close a consumer's sockets at every edge, and refuse new ones")

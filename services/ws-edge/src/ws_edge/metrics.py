@@ -9,6 +9,7 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
+from statecast_service.health import register_build
 from ws_edge.errors import REASONS
 
 AGE_BUCKETS = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 60.0)
@@ -46,6 +47,7 @@ class Metrics:
 
     def __init__(self) -> None:
         registry = self.registry = CollectorRegistry()
+        register_build(registry, "ws-edge")
         self.frames = FrameTally()
         registry.register(self.frames)
         self.sockets = Gauge("ws_edge_sockets", "Open sockets.", registry=registry)
