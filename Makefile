@@ -14,7 +14,7 @@ SERVICES := cdc-simulator stream-processor query-service ws-edge
 SOURCES := $(wildcard libs/*/src) $(wildcard services/*/src) clients/python/src tools/onboarding/src tools/jobs/src testkit/src infra/kafka/kafka_topics infra/kong/kong_envoy infra/local/local_stack
 # Those that take the longest come first: the worker that is ready with its own takes over others from the end.
 SLOW_TESTS := services/stream-processor/tests infra/local/tests
-TESTS := $(SLOW_TESTS) $(filter-out $(SLOW_TESTS),$(wildcard services/*/tests)) $(wildcard libs/*/tests) clients/python/tests clients/tests tools/onboarding/tests tools/jobs/tests infra/kafka/tests infra/kong/tests infra/observability/tests tests/contract tests/pages bench/tests testkit/tests
+TESTS := $(SLOW_TESTS) $(filter-out $(SLOW_TESTS),$(wildcard services/*/tests)) $(wildcard libs/*/tests) clients/python/tests clients/tests tools/onboarding/tests tools/jobs/tests infra/kafka/tests infra/kong/tests infra/observability/tests tests/contract tests/pages tests/release bench/tests testkit/tests
 WORKERS ?= 2
 FUZZ := tests/fuzz
 MINUTES ?= 60
@@ -205,6 +205,7 @@ reference: install ## Rewrite what is made of the code and of domains/: tables, 
 	$(BIN)/python -m testkit.reference services/*/README.md domains/README.md
 	$(BIN)/python clients/javascript/make_types.py
 	PYTHONPATH=tests/conformance $(BIN)/python -m kit.page docs/sources.md
+	$(BIN)/python -m testkit.constraints constraints.txt services/*
 
 ## Releases and measurements
 

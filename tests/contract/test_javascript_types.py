@@ -1,8 +1,10 @@
-"""The types of the JavaScript package are those of the contract."""
+"""The types of the JavaScript package are those of the contract, and edges serve its program."""
 
 import subprocess
 import sys
 from pathlib import Path
+
+from ws_edge.rest.pages import TOP
 
 PACKAGE = Path(__file__).parents[2] / "clients" / "javascript"
 
@@ -12,3 +14,7 @@ def test_the_types_are_made_of_the_contract_as_it_is() -> None:
     made = subprocess.run(command, cwd=PACKAGE, capture_output=True, text=True, check=True)
 
     assert (PACKAGE / "contract.d.ts").read_text() == made.stdout
+
+
+def test_the_edge_serves_the_package_and_no_copy_of_its_own() -> None:
+    assert TOP["/statecast.js"].resolve() == PACKAGE / "statecast.js"

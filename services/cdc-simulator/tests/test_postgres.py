@@ -21,9 +21,11 @@ from cdc_simulator.simulator import Simulator
 from statecast_service.errors import SettingsError
 from testkit.cdc_simulator import ManualClock, memory_tables
 from testkit.ports import free_port
-from testkit.postgres import PostgresProcess, running_postgres
+from testkit.postgres import PROGRAMS, PostgresProcess, running_postgres
 from testkit.service_process import ServiceProcess
 from testkit.waiting import wait_until
+
+pytestmark = pytest.mark.skipif(not PROGRAMS.is_dir(), reason="only a checkout of the repository has PostgreSQL")
 
 NOW_US = 1_724_848_496_123_456
 SMALL = DatabaseParameters(seed=1, rows=20, customers=5, items=10)

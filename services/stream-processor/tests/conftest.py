@@ -21,12 +21,11 @@ from stream_processor.run.session import start_session
 from stream_processor.settings import Settings
 from stream_processor.steps.functions import Functions
 from testkit.ports import free_ports
+from testkit.repository_files import DOMAINS
 from testkit.stream_processor.micro_batches import BatchesOf, MicroBatches
 from testkit.stream_processor.one_batch import OneBatch
 from testkit.stream_processor.pipeline_files import write_prefixed
 from testkit.stream_processor.process import Processor
-
-PIPELINES = Path(__file__).parents[3] / "domains"
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +42,7 @@ def shipped(contract: Contract) -> Callable[..., Pipeline]:
     """
 
     def read(name: str, /, **replaced: object) -> Pipeline:
-        content = yaml.safe_load(next(PIPELINES.rglob(f"{name}.yaml")).read_text())
+        content = yaml.safe_load(next(DOMAINS.rglob(f"{name}.yaml")).read_text())
         content.pop("store", None)
         return shapes.check(f"{name}.yaml", PipelineFile.model_validate({**content, **replaced}), contract)
 
@@ -93,7 +92,7 @@ def start_processor(tmp_path: Path, kafka: str) -> Iterator[Callable[..., Proces
         named: Iterable[str] = ("orders/*",),
         **settings: str,
     ) -> Processor:
-        shipped_files = pipeline_files(sorted(file for name in named for file in PIPELINES.glob(f"{name}.yaml")))
+        shipped_files = pipeline_files(sorted(file for name in named for file in DOMAINS.glob(f"{name}.yaml")))
         files = [prefixed(file, tmp_path, prefix, replaced or {}) for file in [*shipped_files, *more]]
         processors.append(Processor(tmp_path, kafka, free_ports(1)[0], files, **settings))
         return processors[-1]
@@ -129,7 +128,7 @@ def processor_of_files(tmp_path: Path, kafka: str) -> Iterator[Callable[..., Pro
 @pytest.fixture
 def write_pipeline() -> Callable[[str, Path, str], Path]:
     """Writes the file of a shipped pipeline, by name, into a directory, with its topics after a prefix."""
-    return lambda name, directory, prefix: prefixed(next(PIPELINES.rglob(f"{name}.yaml")), directory, prefix, {})
+    return lambda name, directory, prefix: prefixed(next(DOMAINS.rglob(f"{name}.yaml")), directory, prefix, {})
 
 
 def prefixed(file: Path, directory: Path, prefix: str, replaced: dict[str, object]) -> Path:

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from statecast.orders.v1.order_pb2 import Order, OrderChange
 from testkit import waiting
 from testkit.ports import free_ports
+from testkit.repository_files import DOMAINS
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.cluster import Cluster
 from testkit.stream_processor.model import by_customer, by_order, model, read_orders, wait_for_state
@@ -31,7 +32,6 @@ CORES_OF_ONE = 4
 """The task slots that one of the pipelines takes."""
 GIVEN_UP_S = 15.0
 """After so long the queries of an executor that hangs go on at another one; Spark's own time-out is two minutes."""
-PIPELINES = Path(__file__).parents[3] / "domains"
 KEYS = {"orders-by-key": by_order, "orders-by-customer": by_customer}
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1200)]
@@ -72,7 +72,7 @@ def prefix(kafka: str) -> str:
 
 
 def written(name: str, directory: Path, prefix: str) -> Path:
-    content = yaml.safe_load(next(PIPELINES.rglob(f"{name}.yaml")).read_text())
+    content = yaml.safe_load(next(DOMAINS.rglob(f"{name}.yaml")).read_text())
     return write_prefixed(directory / f"{name}.yaml", content, prefix)
 
 

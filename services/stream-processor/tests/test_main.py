@@ -9,10 +9,10 @@ import structlog
 
 from statecast_domains.directories import pipeline_files
 from stream_processor.__main__ import main
+from testkit.repository_files import DOMAINS
 
 pytestmark = pytest.mark.usefixtures("own_logging")
 
-DOMAINS = Path(__file__).parents[3] / "domains"
 PIPELINES = pipeline_files([DOMAINS])
 
 

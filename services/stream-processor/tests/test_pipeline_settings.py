@@ -18,6 +18,7 @@ from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.run.queries import MEGABYTE
 from stream_processor.run.topics import Topics
 from stream_processor.settings import Settings
+from testkit.repository_files import DOMAINS
 from testkit.stream_processor.changes import invoice
 from testkit.stream_processor.loyalty import invoice_of
 from testkit.stream_processor.process import Processor, wait_until
@@ -25,7 +26,6 @@ from testkit.topics import Record, create_topic, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
 
-SHIPPED = Path(__file__).parents[3] / "domains"
 MICRO_BATCH = {"mode": "micro-batch", "interval": "100ms"}
 ROCKSDB_OWN = 64 * MEGABYTE
 """A write buffer of RocksDB, where nobody says how large."""
@@ -34,7 +34,7 @@ REAL_TIME = {"mode": "realtime", "checkpoint": "5s"}
 
 def written(directory: Path, name: str, replaced: Mapping[str, Mapping[str, Any]], trigger: Mapping[str, Any]) -> Path:
     """The file of a shipped pipeline with other keys and another trigger, named by its sink."""
-    content = yaml.safe_load(next(SHIPPED.rglob(f"{name}.yaml")).read_text())
+    content = yaml.safe_load(next(DOMAINS.rglob(f"{name}.yaml")).read_text())
     content.pop("store", None)
     content["trigger"] = dict(trigger)
     for section, keys in replaced.items():

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from testkit.reference import stale_blocks
+from testkit.repository_files import DOMAINS
 
 SERVICE = Path(__file__).parents[1]
-DOMAINS = SERVICE.parents[1] / "domains"
 
 
 @pytest.mark.parametrize("document", [SERVICE / "README.md", DOMAINS / "README.md"], ids=str)

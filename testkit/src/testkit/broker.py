@@ -13,9 +13,10 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from testkit.ports import free_port
+from testkit.repository_files import KAFKA_POM
 from testkit.server_process import ServerProcess
 
-LIBS = Path(__file__).resolve().parents[3] / "infra" / "local" / "kafka" / "target" / "libs"
+LIBS = KAFKA_POM.parent / "target" / "libs"
 CLUSTER_ID = "c3RhdGVjYXN0LWxvY2FsMQ"
 
 QUORUM = 3
@@ -59,7 +60,7 @@ class Broker:
     def prepare(self) -> None:
         """Writes the configuration and formats the storage if it is new. Raises FileNotFoundError without the jars."""
         if not any(LIBS.glob("kafka_*.jar")):
-            raise FileNotFoundError(f"no Kafka jars in {LIBS}: run `make install`")
+            raise FileNotFoundError(f"no Kafka jars in {LIBS}: run `make install`, or `make test` of a service alone")
         self.directory.mkdir(parents=True, exist_ok=True)
         (self.directory / "log4j2.xml").write_text(LOGGING)
         self._properties.write_text(self._configuration())

@@ -13,6 +13,7 @@ from statecast.partitioning import partition_of
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
 from testkit.query_service import encoded_state
+from testkit.repository_files import TOPICS
 from testkit.topics import create_topic, read_topic
 from testkit.waiting import wait_until
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 
-TOPICS = Path(__file__).resolve().parents[4] / "infra" / "kafka" / "topics.yaml"
 DAYS_MS = 3 * 86_400_000
 AT_ONCE = {"segment.ms": "1000", "min.cleanable.dirty.ratio": "0.001"}
 """Settings by which the broker's cleaner takes whatever `min.compaction.lag.ms` allows it to."""

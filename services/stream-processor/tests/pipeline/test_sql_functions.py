@@ -1,7 +1,6 @@
 """Which functions may be called, against those that Spark has."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -11,6 +10,7 @@ from stream_processor.errors import ContractError
 from stream_processor.pipeline.fields import Contract, Scope, scope_of
 from stream_processor.pipeline.sql_expression import type_of
 from stream_processor.pipeline.sql_functions import ALLOWED, FUNCTIONS
+from testkit.repository_files import DOMAINS
 
 NO_ROW_EXPRESSIONS = {"agg_funcs", "window_funcs", "generator_funcs", "misc_funcs", "table_funcs", "xml_funcs"}
 """Groups of Spark's documentation, of which no function may be called."""
@@ -121,7 +121,7 @@ def test_constants_and_counts_of_the_row_may_be(scope: Scope, sql: str) -> None:
 
 
 def test_the_readme_lists_them() -> None:
-    readme = " ".join((Path(__file__).parents[4] / "domains" / "README.md").read_text().split())
+    readme = " ".join((DOMAINS / "README.md").read_text().split())
 
     for kind, names in FUNCTIONS.items():
         assert f"- **{kind}**: {names}" in readme

@@ -21,9 +21,10 @@ from stream_processor.run.plan import TopicState, plan, slots_needed, topics_of
 from stream_processor.run.restarts import MAX_PAUSE_S, Restarts
 from stream_processor.run.starts import Slots, Starts, Waiting
 from stream_processor.settings import Settings
+from testkit.repository_files import DOMAINS
 from testkit.stream_processor.fakes import FakeQuery, FakeTasks
 
-ORDERS = Path(__file__).parents[4] / "domains" / "orders"
+ORDERS = DOMAINS / "orders"
 SLOTS = 40
 
 

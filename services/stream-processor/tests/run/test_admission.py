@@ -11,8 +11,9 @@ from statecast_domains.errors import PipelineFileError
 from stream_processor.metrics import Metrics
 from stream_processor.pipeline.fields import Contract
 from stream_processor.run.admission import RefusedFiles, sound_pipelines
+from testkit.repository_files import DOMAINS
 
-ORDERS = Path(__file__).parents[4] / "domains" / "orders"
+ORDERS = DOMAINS / "orders"
 
 
 @pytest.fixture

@@ -10,9 +10,10 @@ import pytest
 
 from stream_processor.run.session import CLASS_ARCHIVE
 from stream_processor.settings import JARS
+from testkit.repository_files import DOMAINS
 from testkit.waiting import scaled
 
-PIPELINE = Path(__file__).parents[4] / "domains" / "orders" / "orders-by-key.yaml"
+PIPELINE = DOMAINS / "orders" / "orders-by-key.yaml"
 TIMEOUT_S = 240.0
 OF_SPARK = "org.apache.spark.sql.classic.SparkSession"
 

@@ -2,7 +2,6 @@
 
 import json
 from base64 import b64encode
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,13 +21,13 @@ from statecast.push.v2.push_pb2 import (
     ServerFrame,
     Watching,
 )
+from testkit.repository_files import FRAMES
 from ws_edge.codec.bodies import View
 from ws_edge.codec.frames import Codec, PlaceFrame, StreamCodec
 from ws_edge.errors import RowTooLargeError
 from ws_edge.model.states import KeyState, Position, StoreKey
 from ws_edge.watches.subscription import RowNews
 
-FRAMES = Path(__file__).parents[4] / "clients/frames.json"
 JSON, BINARY = StreamCodec(binary=False), StreamCodec(binary=True)
 TOKEN = "Jz9e-15AsluOzz8"
 PATH = ("match-000123",)

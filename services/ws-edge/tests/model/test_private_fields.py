@@ -3,7 +3,6 @@
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,13 +14,14 @@ from hypothesis import strategies as st
 
 from statecast.descriptors import MessageTypes
 from statecast.json_documents import document_of
+from testkit.repository_files import EXAMPLES
 from testkit.ws_edge.channels import channel_of
 from testkit.ws_edge.edge import RunningEdge
 from testkit.ws_edge.stream import BINARY, StreamClient, stream_client
 from ws_edge.model.private_fields import NOBODY, PrivateField, PrivateRow
 from ws_edge.model.states import StoreKey
 
-EXAMPLE = Path(__file__).parents[4] / "docs" / "examples" / "game"
+EXAMPLE = EXAMPLES / "game"
 TYPES = MessageTypes.read(EXAMPLE / "messages")
 GAME = TYPES.message_class("game.v1.Game")
 ALICE, BOB, CAROL = "customer-0001", "customer-0002", "customer-0003"

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from httpx import AsyncClient
 
-from testkit.ws_edge.edge import DOMAINS, RunningEdge
-from ws_edge.rest.pages import SHIPPED, Pages
+from testkit.repository_files import DOMAINS
+from testkit.ws_edge.edge import RunningEdge
+from ws_edge.rest.pages import Pages
 
 PATHS = Pages(DOMAINS).paths()
 REFERENCES = re.compile(r"""(?:src|href|from)\s?=?\s?["'](\.?/[^"']*)["']""")
@@ -70,12 +71,6 @@ async def test_files_refer_only_to_files_that_are_served_here(alice: AsyncClient
 @pytest.mark.parametrize("path", ["/redoc", "/docs/oauth2-redirect"])
 async def test_the_framework_serves_no_pages_with_scripts_of_other_hosts(alice: AsyncClient, path: str) -> None:
     assert (await alice.get(path)).status_code == 404
-
-
-def test_the_edge_serves_the_package_for_javascript_and_no_copy_of_its_own() -> None:
-    package = DOMAINS.parent / "clients" / "javascript" / "statecast.js"
-
-    assert (SHIPPED / "statecast.js").resolve() == package
 
 
 async def test_the_page_of_a_strangers_domain_is_listed_and_served_as_it_changes(

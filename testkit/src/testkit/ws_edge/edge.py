@@ -5,13 +5,13 @@ import json
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from httpx import AsyncClient
 from websockets.asyncio.client import connect
 from websockets.typing import Subprotocol
 
+from testkit.repository_files import DOMAINS
 from testkit.waiting import scaled
 from testkit.ws_edge.fake_query_service import FakeQueryService as FakeQueryService
 from testkit.ws_edge.fake_query_service import FakeWriter
@@ -89,7 +89,6 @@ def gateway_headers(secret: str, consumer: str, groups: str, claims: str = NOTHI
 
 
 SECRET = "throw-away-secret"
-DOMAINS = Path(__file__).resolve().parents[4] / "domains"
 DEFAULTS = {
     "port": 0,
     "gateway_secret": SECRET,

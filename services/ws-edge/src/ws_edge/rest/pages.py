@@ -4,13 +4,19 @@ import re
 from collections.abc import Callable
 from functools import partial
 from hashlib import sha256
+from importlib.resources import files
 from pathlib import Path
 
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import JSONResponse
 
 SHIPPED = Path(__file__).parents[1] / "page"
-TOP = {"/": "home.html", "/operator": "operator.html", "/docs": "docs.html", "/statecast.js": "statecast.js"}
+TOP = {
+    "/": SHIPPED / "home.html",
+    "/operator": SHIPPED / "operator.html",
+    "/docs": SHIPPED / "docs.html",
+    "/statecast.js": Path(str(files("statecast_client"))) / "statecast.js",
+}
 """The files that are served at paths of their own; all others are served below /page/."""
 SCRIPT, STYLE = "page.js", "page.css"
 """The files in the directory `page` of a domain that the page at `/` loads."""
@@ -46,7 +52,7 @@ class Pages:
     def router(self) -> APIRouter:
         """The calls; they run in threads, because they read files."""
         calls: dict[str, Callable[..., Response]] = {
-            **{path: partial(_answer, SHIPPED / name) for path, name in TOP.items()},
+            **{path: partial(_answer, file) for path, file in TOP.items()},
             "/page/domains.json": self._list,
             "/page/{name}": _shipped,
             "/page/{domain}/{name}": self._of_domain,
@@ -58,7 +64,7 @@ class Pages:
 
     def paths(self) -> list[str]:
         """Every path at which a file is served now."""
-        shipped = [f"/page/{name}" for name in _names(SHIPPED) if name not in TOP.values()]
+        shipped = [f"/page/{name}" for name in _names(SHIPPED) if SHIPPED / name not in TOP.values()]
         own = [f"/page/{domain}/{name}" for domain, page in self._directories().items() for name in _names(page)]
         return [*TOP, *shipped, *own]
 
@@ -98,7 +104,7 @@ def _names(directory: Path) -> list[str]:
 
 
 def _shipped(name: str, request: Request) -> Response:
-    if name in TOP.values() or name not in _names(SHIPPED):
+    if SHIPPED / name in TOP.values() or name not in _names(SHIPPED):
         raise HTTPException(404, "there is no such page")
     return _answer(SHIPPED / name, request)
 

@@ -1,0 +1,46 @@
+"""Tests one part in its folder, in the repository or where there is nothing else: `python -m testkit.part COMMAND`.
+
+`fast` runs the tests that need neither Spark nor Kafka nor Maven. `test` fetches the jars that are missing, and runs
+all but the long ones. Both take further arguments of pytest.
+"""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from testkit.broker import LIBS
+from testkit.repository_files import KAFKA_POM
+
+OPTIONS = Path(__file__).parent / "pytest.ini"
+SELECTIONS = {"fast": "not kafka and not spark and not stack", "test": "not long"}
+
+
+def run_tests(folder: Path, selection: str, arguments: Sequence[str]) -> int:
+    """Runs the tests of a part, and returns pytest's status."""
+    options = ["-c", str(OPTIONS), "--rootdir", str(folder), "-p", "testkit.pytest_plugin", "-m", selection]
+    command = [sys.executable, "-m", "pytest", *options, *arguments, "tests"]
+    return subprocess.run(command, cwd=folder, check=False).returncode
+
+
+def fetch_jars(folder: Path) -> None:
+    """Lets Maven fetch the broker's jars, and build the part's own. Raises CalledProcessError when it cannot."""
+    jars = {KAFKA_POM: LIBS, folder / "jvm" / "pom.xml": folder / "jvm" / "target" / "jars"}
+    for pom, directory in jars.items():
+        if pom.exists() and not any(directory.glob("*.jar")):
+            subprocess.run(["mvn", "-q", "-B", "-ntp", "-f", str(pom), "package", "-DskipTests"], check=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command in the current directory, and returns the status of the process."""
+    parser = argparse.ArgumentParser(prog="python -m testkit.part", description=__doc__)
+    parser.add_argument("command", choices=SELECTIONS)
+    options, more = parser.parse_known_args(arguments)
+    if options.command == "test":
+        fetch_jars(Path.cwd())
+    return run_tests(Path.cwd(), SELECTIONS[options.command], more)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
