@@ -24,6 +24,7 @@ JAVA_DONE := services/stream-processor/jvm/target/.done infra/local/kafka/target
 CLASS_ARCHIVE := services/stream-processor/jvm/target/jars/classes.jsa
 # Their queries have the classes of every shape.
 ARCHIVED := orders/orders-by-customer positions/us-share-holders invoices/stores-with-sales
+LAST_CONTRACT := $(lastword $(shell printf '%s\n' $(wildcard releases/statecast-contract/*/contract.binpb) | sort -V))
 POSTGRES_ARCHITECTURE := $(if $(filter aarch64 arm64,$(shell uname -m)),arm64v8,amd64)
 
 .PHONY: help
@@ -121,10 +122,12 @@ clients/javascript/node_modules/.package-lock.json: clients/javascript/package-l
 	npm --prefix clients/javascript ci --silent
 
 .PHONY: contract
-contract: install ## Lint the contract and check that it does not break its release
+contract: install ## Lint the contract and check that it breaks neither its guard nor its last recorded release
 	cd proto
 	$(BIN)/buf lint
-	$(BIN)/buf breaking --against released.binpb
+	for guard in released.binpb $(LAST_CONTRACT:%=../%); do
+	    $(BIN)/buf breaking --against "$$guard"
+	done
 
 .PHONY: fast
 fast: $(VENV)/.services ## All tests that need neither Spark nor Kafka nor Maven, in a minute or two
@@ -212,6 +215,11 @@ reference: install ## Rewrite what is made of the code and of domains/: tables, 
 .PHONY: release-contract
 release-contract: install ## Make the contract as it stands the one that later changes must not break
 	cd proto && $(BIN)/buf build --exclude-source-info -o released.binpb
+
+.PHONY: release
+release: install ## Release the part in the folder PART=libs/service as VERSION=0.2.0: commits, tag, wheel, record under releases/
+	cd $(PART)
+	$(BIN)/python -m testkit.release $(VERSION)
 
 .PHONY: bench
 bench: install ## Measure the whole stack and write bench/results/

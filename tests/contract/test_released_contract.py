@@ -1,4 +1,7 @@
-"""Every element of the contract is in its guard, `proto/released.binpb`; `buf breaking` holds only those elements."""
+"""Every element of the contract, and of its recorded releases, is in its guard, `proto/released.binpb`.
+
+`buf breaking` holds only those elements.
+"""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -7,8 +10,10 @@ import pytest
 from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto, FileDescriptorProto, FileDescriptorSet
 
 import statecast
+from testkit.release.record import DESCRIPTORS, last_release
 
-RELEASED = Path(__file__).parents[2] / "proto/released.binpb"
+ROOT = Path(__file__).parents[2]
+RELEASED = ROOT / "proto/released.binpb"
 
 
 def elements(descriptor_set: bytes) -> set[str]:
@@ -45,6 +50,13 @@ def test_the_guard_has_every_element_of_the_contract() -> None:
     unguarded = sorted(elements(statecast.descriptor_set()) - elements(RELEASED.read_bytes()))
 
     assert not unguarded, "in no guard, run make release-contract: " + ", ".join(unguarded)
+
+
+def test_the_guard_has_every_element_of_the_last_recorded_release() -> None:
+    last = last_release(ROOT / "releases", "statecast-contract")
+    recorded = elements((last / DESCRIPTORS).read_bytes()) if last else set()
+
+    assert sorted(recorded - elements(RELEASED.read_bytes())) == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,82 @@
+"""The folder of a part: its name and version, its changelog, and the ranges in which other parts speak it."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.version import InvalidVersion, Version
+
+_VERSION = re.compile(r'^version = ".*"$', re.MULTILINE)
+UNRELEASED = "## [Unreleased]\n"
+FOLDERS = ("proto", "libs/*", "testkit", "clients/python", "tools/*", "infra", "services/*")
+
+
+class ReleaseError(Exception):
+    """A part cannot be released; the text says what to do first."""
+
+
+@dataclass(frozen=True)
+class PartFolder:
+    """A folder with a `pyproject.toml`, below the root of a git repository, which may be the folder itself."""
+
+    folder: Path
+    root: Path
+
+    @property
+    def project(self) -> dict[str, Any]:
+        """The table `project` of its file."""
+        return _project(self.folder)
+
+    @property
+    def name(self) -> str:
+        return str(self.project["name"])
+
+    def check(self, version: str) -> None:
+        """Raises ReleaseError for a version that is none, or lower than the part's, or that another part excludes."""
+        try:
+            wanted = Version(version)
+        except InvalidVersion as error:
+            raise ReleaseError(f"VERSION={version} is no version such as 0.2.0") from error
+        if wanted < Version(self.project["version"]):
+            raise ReleaseError(f"VERSION={version} is lower than {self.project['version']} of {self.name}")
+        for reader, requirement in self._excluding(wanted):
+            raise ReleaseError(f"{reader} speaks {requirement}, without {version}: try it, and widen the range first")
+        if self._changelog.exists() and not self._unreleased().strip():
+            raise ReleaseError(f"{self._changelog.name} has nothing under Unreleased: write what has changed")
+
+    def set_version(self, version: str, day: str) -> None:
+        """Writes the version into `pyproject.toml`, and makes a section of what the changelog has under Unreleased."""
+        pyproject, line = self.folder / "pyproject.toml", f'version = "{version}"'
+        pyproject.write_text(_VERSION.sub(line, pyproject.read_text(), count=1))
+        if self._changelog.exists():
+            section = f"{UNRELEASED}\n## [{version}] - {day}\n"
+            self._changelog.write_text(self._changelog.read_text().replace(UNRELEASED, section, 1))
+
+    @property
+    def _changelog(self) -> Path:
+        return self.folder / "CHANGELOG.md"
+
+    def _unreleased(self) -> str:
+        """Returns the text below the heading Unreleased. Raises ReleaseError when there is none."""
+        _, heading, rest = self._changelog.read_text().partition(UNRELEASED)
+        if not heading:
+            raise ReleaseError(f"{self._changelog.name} has no heading {UNRELEASED.strip()}")
+        return rest.partition("\n## ")[0]
+
+    def _excluding(self, version: Version) -> Iterator[tuple[str, Requirement]]:
+        """Yields the parts beside this one that do not speak the version, with what they say."""
+        for folder in (each.parent for pattern in FOLDERS for each in self.root.glob(f"{pattern}/pyproject.toml")):
+            project = _project(folder)
+            extras = project.get("optional-dependencies", {}).values()
+            for requirement in map(Requirement, [*project.get("dependencies", ()), *(y for x in extras for y in x)]):
+                if requirement.name == self.name and version not in requirement.specifier:
+                    yield project["name"], requirement
+
+
+def _project(folder: Path) -> dict[str, Any]:
+    project: dict[str, Any] = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    return project
