@@ -123,6 +123,7 @@ def test_an_unknown_variable_is_refused_with_the_nearest_name(
     assert "STREAM_PROCESSOR_DRAIN_S='soon': " in error
 
 
+@pytest.mark.stack  # it needs the jars of Maven
 def test_a_port_in_use_is_one_line_and_status_2(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -112,3 +112,12 @@ def test_of_all_runners_at_most_one_has_an_attempt(records: list[JobRecord]) -> 
             for attempt in range(1, 6):
                 if ledger.is_mine(KEY, attempt):
                     assert owners.setdefault(attempt, runner) == runner
+
+
+def test_a_record_of_a_newer_runner_changes_nothing_and_shows_that_it_lives() -> None:
+    event_of_field_127 = b"\xfa\x07\x04more"
+    unknown = JobRecord.FromString(JobRecord(runner="other").SerializeToString() + event_of_field_127)
+    ledger = ledger_of(started("other"))
+    ledger.apply(unknown, now_s=LEASE_S)
+
+    assert ledger.status(KEY, LEASE_S + 1) is Status.RUNNING

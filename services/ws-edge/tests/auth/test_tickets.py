@@ -118,3 +118,28 @@ def test_a_seal_is_opened_by_all_who_know_its_secret_and_by_nobody_else(text: st
     assert both.open(old.seal(text)) == new.open(both.seal(text)) == text
     assert new.open(old.seal(text)) is new.open(other) is None
     assert "=" not in new.seal(text)
+
+
+def test_a_ticket_of_the_last_release_is_redeemed(clock: Clock) -> None:
+    """If this fails, the form has changed: give TICKETS another version (docs/compatibility.md)."""
+    ticket = (
+        "gAAAAABrCZzfO9kK4e4PctNnNtZgYsfud8jPtLXv8Xsp0Q3DDTmm3D9qUWtjDZFweRcJQ18RlaWkK0r-1gouYyLGe50QXjPNm6m6"
+        "Dy0A11iXkROKdSb03ELoluKnhNdnNjIs1mFSocg5oQsPJcti51IL7rMkBzHnlJ11xVPX10hCxHk84Y077d4Zi7GVxhth-CeeRZLZ"
+        "7ttK5lL0aRPKTkg5SrePsYdRdDylAzDPfmLGjZHcVy64UTc"
+    )
+
+    assert Tickets(["the-secret"], clock, 60.0).redeem(ticket) == CALLER
+
+
+def test_a_page_token_that_the_last_release_sealed_is_opened() -> None:
+    """If this fails, the form has changed: give PAGE_TOKENS another version (docs/compatibility.md)."""
+    sealed = "gAAAAABrCZzfmLLI8_h-tzt0kdKywO6OLXvMPoGwiLY72oyCnRii24PhK48qHMwCbL4HooZxcOtBTgCy7BbkNAS-o_V_7X7lnw"
+
+    assert Seal(["the-secret"], PAGE_TOKENS).open(sealed) == "a-token"
+
+
+def test_a_ticket_of_a_newer_version_is_refused(clock: Clock) -> None:
+    ticket = Seal(["the-secret"], TICKETS.replace(b"version 2", b"version 3")).seal("{}")
+
+    with pytest.raises(TicketRefusedError, match=r"not one of ours: send what POST /v1/tickets has answered"):
+        Tickets(["the-secret"], clock, 60.0).redeem(ticket)

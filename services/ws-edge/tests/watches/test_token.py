@@ -12,6 +12,7 @@ from ws_edge.model.private_fields import PrivateField
 from ws_edge.model.questions import Question
 from ws_edge.model.states import Position
 from ws_edge.model.stores import Store
+from ws_edge.watches import token as token_module
 from ws_edge.watches.token import Resumption, mask_of, resumption_of, token_of
 
 ALICE, BOB = Consumer("alice", "a", staff=False), Consumer("bob", "b", staff=False)
@@ -67,3 +68,27 @@ def test_whatever_changes_the_rows_changes_the_mask(question: Question, fields: 
 def test_rows_that_are_for_everyone_have_one_token_for_everyone() -> None:
     assert mask_of(ASKED, (), ALICE) == mask_of(ASKED, (), BOB)
     assert mask_of(replace(ASKED, store=OWNED), (), ALICE) != mask_of(replace(ASKED, store=OWNED), (), BOB)
+
+
+@pytest.mark.parametrize(
+    ("question", "fields", "token", "ahead"),
+    [
+        (ASKED, (), "rfac_CGK33aIrUs", 0),
+        (replace(ASKED, store=OWNED), ("match_id",), "r67_tNwY1sSIrUsC", 2),
+    ],
+)
+def test_a_token_of_the_last_release_goes_on(
+    question: Question, fields: tuple[str, ...], token: str, ahead: int
+) -> None:
+    """If this fails, every client gets all rows again at the upgrade (docs/compatibility.md)."""
+    position = Position(1_764_000_000_000, 1_234_567)
+
+    assert resumption_of(mask_of(question, fields, ALICE), token) == Resumption(position, ahead)
+
+
+def test_a_token_of_a_newer_version_begins_with_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    mask, epoch = mask_of(ASKED, (), ALICE), 1_764_000_000_000
+    monkeypatch.setattr(token_module, "VERSION", "2")
+    read = resumption_of(mask, token_of(mask_of(ASKED, (), ALICE), Position(epoch, 5)))
+
+    assert read is None or read.position.epoch != epoch

@@ -1,0 +1,34 @@
+"""Members know each other in the forms of the last release, and read a newer one as far as they know it."""
+
+import pytest
+
+from query_service.cluster.shard_map import Member
+from query_service.server.shard_channel import member_of, message_of
+from statecast.shard.v1 import shard_service_pb2 as shard
+
+MEMBER = Member("query-1", "q1:50051", "q1:50061", 1_764_000_000_000, (("rows", "rows.g2"),), "a", 1)
+UNKNOWN = b"\xfa\x07\x04more"
+"""Field 127, as only a newer build has it."""
+
+
+@pytest.mark.parametrize(
+    ("with_topics", "client_id"),
+    [
+        (False, "query-1|q1:50051|q1:50061|1764000000000|=000cb55f"),
+        (True, "query-1|q1:50051|q1:50061|1764000000000|rows=rows.g2"),
+    ],
+)
+def test_client_ids_are_those_of_the_last_release(client_id: str, *, with_topics: bool) -> None:
+    """If this fails, instances of two releases do not see each other (docs/compatibility.md)."""
+    assert MEMBER.client_id(with_topics=with_topics) == client_id
+    assert Member.from_client_id(client_id) == MEMBER
+
+
+def test_the_facts_of_a_newer_member_are_taken_as_far_as_they_are_known() -> None:
+    newer = message_of(MEMBER)
+    newer.version = 9
+    received = shard.Member.FromString(newer.SerializeToString() + UNKNOWN)
+    member = member_of(received)
+
+    assert member == MEMBER
+    assert member.facts == (MEMBER.topics, "a", 9)
