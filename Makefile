@@ -20,7 +20,7 @@ FUZZ := tests/fuzz
 MINUTES ?= 60
 GHZ_VERSION := v0.120.0
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
-JAVA_DONE := services/stream-processor/jvm/target/.done infra/local/kafka/target/.done infra/local/connect/target/.done infra/local/connect-mariadb/target/.done infra/local/postgres/target/.done
+JAVA_DONE := services/stream-processor/jvm/target/.done infra/local/kafka/target/.done infra/local/connect/target/.done infra/local/connect-mariadb/target/.done infra/local/postgres/target/.done clients/kotlin/target/.done
 CLASS_ARCHIVE := services/stream-processor/jvm/target/jars/classes.jsa
 # Their queries have the classes of every shape.
 ARCHIVED := orders/orders-by-customer positions/us-share-holders invoices/stores-with-sales
@@ -50,6 +50,11 @@ $(VENV)/.services: $(VENV)/.contract constraints.txt requirements-dev.txt libs/s
 services/stream-processor/jvm/target/.done: services/stream-processor/jvm/pom.xml $(shell find services/stream-processor/jvm/src -name '*.java' 2>/dev/null)
 	rm -rf $(@D)
 	$(MVN) -f services/stream-processor/jvm/pom.xml package -DskipTests
+	touch $@
+
+clients/kotlin/target/.done: clients/kotlin/pom.xml $(shell find clients/kotlin/src -name '*.kt')
+	rm -rf $(@D)
+	$(MVN) -f $< package -DskipTests
 	touch $@
 
 # It fits this Java and these jars where they stand, and no others; see run/class_archive.py.
@@ -137,6 +142,7 @@ fast: $(VENV)/.services ## All tests that need neither Spark nor Kafka nor Maven
 .PHONY: unit
 unit: install ## Unit tests, tests of single services on a real broker and a real Spark session, and a short fuzz
 	$(MVN) -f services/stream-processor/jvm/pom.xml test
+	$(MVN) -f clients/kotlin/pom.xml surefire:test
 	node --test clients/javascript/tests/*.test.js
 	$(PYTEST) -m "not long" $(TESTS) $(FUZZ)
 

@@ -1,0 +1,29 @@
+/** Short words for the parts of frames. A part that is of another kind than in the contract is an IllegalArgumentException. */
+package io.statecast.push
+
+import kotlinx.serialization.json.*
+
+internal val JsonElement.text: String get() = jsonPrimitive.content
+
+internal fun JsonObject.flag(name: String): Boolean = this[name]?.text == "true"
+
+internal fun JsonObject.number(name: String): Long = this[name]?.jsonPrimitive?.long ?: 0
+
+internal fun JsonObject.part(name: String): JsonObject? = this[name]?.jsonObject
+
+internal fun JsonObject.parts(name: String): List<JsonObject> = this[name]?.jsonArray?.map { it.jsonObject }.orEmpty()
+
+internal fun JsonObject.path(): Path = this["path"]?.jsonArray?.map { it.text }.orEmpty()
+
+/** Adds what is not the default, as proto3 JSON does. */
+internal fun JsonObjectBuilder.putText(name: String, text: String) {
+    if (text.isNotEmpty()) put(name, text)
+}
+
+internal fun JsonObjectBuilder.putTexts(name: String, texts: List<String>) {
+    if (texts.isNotEmpty()) put(name, JsonArray(texts.map(::JsonPrimitive)))
+}
+
+internal fun JsonObjectBuilder.putParts(name: String, parts: List<JsonObject>) {
+    if (parts.isNotEmpty()) put(name, JsonArray(parts))
+}

@@ -1,0 +1,84 @@
+/**
+ * The protocol of the socket `/v1/stream`: its errors, and the next step when a connection ends.
+ *
+ * A connection that breaks is no error: it is made again. The clients in Python and JavaScript decide the same.
+ */
+package io.statecast.push
+
+import kotlin.random.Random
+import kotlin.time.Duration
+import kotlin.time.Duration.Companion.milliseconds
+import kotlin.time.Duration.Companion.seconds
+import kotlinx.serialization.json.Json
+import kotlinx.serialization.json.JsonObject
+import kotlinx.serialization.json.JsonPrimitive
+
+internal const val SUBPROTOCOL = "statecast.push.v2+json"
+
+/** The client has been closed, is used wrongly, or cannot connect at the moment. The message says why. */
+public open class PushException(message: String, cause: Throwable? = null) : Exception(message, cause)
+
+/** The server refuses. [code] is the stable word of its frame, or the number of the HTTP status or close code. */
+public class PushRefusedException(public val code: String, message: String) : PushException(message)
+
+/** Returns the error of a Problem or an Ended. */
+internal fun refusalOf(problem: JsonObject): PushRefusedException {
+    val code = problem["code"]?.text.orEmpty()
+    return PushRefusedException(code, problem["message"]?.text ?: code)
+}
+
+/** The next step: connect; connect once with a newer credential, where there is a way to get one, or else end; end. */
+internal enum class Then { CONNECT, RENEW, END }
+
+/** The end of a connection: its cause, the next step, and how long to wait at least. */
+internal class Ending(val then: Then, val error: PushException, val pause: Duration = Duration.ZERO)
+
+private val FIRST_PAUSE = 250.milliseconds
+private val MAX_PAUSE = 10.seconds
+
+/** Pauses that double with each failure, up to the longest, and vary: clients must not all come back at once. */
+internal class Backoff(private val chance: Random) {
+    private var ceiling = FIRST_PAUSE
+
+    fun reset() { ceiling = FIRST_PAUSE }
+
+    /** Returns the next pause: from half of its ceiling up to it. */
+    fun next(): Duration {
+        val pause = ceiling * (0.5 + chance.nextDouble() / 2)
+        ceiling = minOf(ceiling * 2, MAX_PAUSE)
+        return pause
+    }
+}
+
+/** Returns the ending for a close code: another attempt with the tokens, unless the code speaks against it. */
+internal fun ofClose(code: Int, reason: String): Ending = when (code) {
+    1009 -> refused(Then.END, "a frame is larger than its receiver takes", code, reason)
+    4401 -> refused(Then.RENEW, "the credential has expired", code, reason)
+    4403 -> refused(Then.END, "the operators have ended this consumer's access", code, reason)
+    else -> refused(Then.CONNECT, "the connection was closed", code, reason)
+}
+
+/** Returns the ending for an HTTP status in answer to the handshake. [retryAfter] is the header, in seconds. */
+internal fun ofRefusal(status: Int, retryAfter: String?, body: String): Ending {
+    val pause = retryAfter?.toLongOrNull()?.seconds ?: Duration.ZERO
+    return when (status) {
+        401 -> refused(Then.RENEW, "the credential is not accepted", status, reasonIn(body))
+        429, !in 400..499 -> refused(Then.CONNECT, "the connection was refused", status, reasonIn(body), pause)
+        else -> refused(Then.END, "the connection was refused", status, reasonIn(body))
+    }
+}
+
+/** Returns the ending for a failure that says nothing about the next attempt. */
+internal fun tryAgain(text: String, cause: Throwable? = null) = Ending(Then.CONNECT, PushException(text, cause))
+
+private fun refused(then: Then, text: String, number: Int, reason: String, pause: Duration = Duration.ZERO): Ending {
+    val details = if (reason.isEmpty()) "$number" else "$number: $reason"
+    return Ending(then, PushRefusedException("$number", "$text ($details)"), pause)
+}
+
+/** Returns the sentence of the edge, or of the gateway, on one line. */
+internal fun reasonIn(body: String): String {
+    val document = runCatching { Json.parseToJsonElement(body) }.getOrNull() as? JsonObject // else a page of a proxy
+    val sentence = ((document?.get("error") as? JsonObject ?: document)?.get("message") as? JsonPrimitive)?.content ?: body
+    return sentence.trim().replace(Regex("\\s+"), " ").take(300)
+}

@@ -1,0 +1,235 @@
+/** The interface for apps: watches over one live connection to an edge. */
+package io.statecast.push
+
+import java.io.Closeable
+import kotlin.random.Random
+import kotlin.time.Duration
+import kotlin.time.Duration.Companion.milliseconds
+import kotlin.time.Duration.Companion.seconds
+import kotlin.time.TimeSource
+import kotlinx.coroutines.*
+import kotlinx.coroutines.channels.Channel
+import kotlinx.coroutines.flow.StateFlow
+import kotlinx.coroutines.flow.asStateFlow
+import kotlinx.serialization.json.*
+import okhttp3.Call
+import okhttp3.HttpUrl.Companion.toHttpUrlOrNull
+import okhttp3.OkHttpClient
+import okhttp3.WebSocket
+
+/** A range of another store for each row of the step before. */
+public data class Step(
+    val store: String,
+    /** The text field of the row of the step before that holds the group. */
+    val groupField: String,
+    val sortFrom: String = "",
+    val sortTo: String = "",
+    val limit: Int = 0,
+    val reverse: Boolean = false,
+    val fields: List<String> = emptyList(),
+)
+
+/**
+ * A client that keeps watches over one live connection to an edge.
+ *
+ *     val client = PushClient("wss://GATEWAY/v1/stream") { mapOf("apikey" to KEY) }
+ *     client.watch("odds-by-match", "match-000123").changes.collect { change -> … }
+ *
+ * It connects again by itself, and resumes every watch after its last token. When the server refuses it for good, or newer
+ * credentials cannot be had, it ends: then the flow of every watch, and every later call, throws why.
+ */
+public class PushClient internal constructor(
+    address: String,
+    credentials: Credentials?,
+    sockets: WebSocket.Factory,
+    calls: Call.Factory,
+    dispatcher: CoroutineDispatcher,
+    io: CoroutineDispatcher,
+    clock: TimeSource.WithComparableMarks = TimeSource.Monotonic,
+    chance: Random = Random,
+) : Closeable {
+    /**
+     * Connects to the socket `/v1/stream` at the address, with the app's [http] for proxies, certificates and the like.
+     *
+     * The `credentials` are asked for each connection and call; while one is open, with a fifth of the time left until its
+     * access ends, but at most 5 minutes ahead: it is renewed with a ticket from `/v1/tickets`, and goes on without a gap;
+     * and once when the server no longer accepts the last ones. When they throw they are asked again; but a PushException
+     * ends the client, unless it is connected. Throws PushException for a wrong address.
+     */
+    public constructor(address: String, http: OkHttpClient = OkHttpClient(), credentials: Credentials? = null) :
+        this(address, credentials, http, http, Dispatchers.Default.limitedParallelism(1), Dispatchers.IO)
+
+    private val lock = Any()
+    private val scope = CoroutineScope(dispatcher)
+    private val access: Access
+    private val connection: Connection
+    private val watches = LinkedHashSet<Watch>()
+    private val requested = Channel<Unit>(Channel.CONFLATED)
+    private var requests = Requests()
+    private var blind = emptyList<JsonObject>()
+    private var ended: PushException? = null
+
+    init {
+        val url = address.takeIf { it.matches(Regex("wss?://.*")) }?.replaceFirst("ws", "http")?.toHttpUrlOrNull()
+            ?: throw PushException("`$address` is not the address of a socket: give ws://… or wss://…")
+        access = Access(url, calls, credentials, io)
+        connection = Connection(url, access, sockets, clock, chance, ::ask, ::receive)
+        scope.launch { stayConnected() }
+    }
+
+    /** How it is connected. */
+    public val state: StateFlow<State> = connection.state.asStateFlow()
+
+    /** Why it has ended, is not connected now, or could not renew its access; null while all is well. */
+    public val reason: PushException? get() = synchronized(lock) { ended } ?: connection.reason
+
+    /** Says that the app is in front again: connects at once, or makes a line anew that is without a frame for 5 s. */
+    public fun check(): Unit = connection.check()
+
+    /**
+     * Watches a key, a range of a group, or with `steps` a query. The arguments are those of a Watch frame.
+     *
+     * `resume` is what `save()` of a watch has returned, or a page by REST of the same range: what is newer follows, or all
+     * rows when there is no other way. Throws PushException when it is neither, and why the client has ended.
+     */
+    public fun watch(
+        store: String,
+        group: String,
+        sortFrom: String = "",
+        sortTo: String = "",
+        limit: Int = 0,
+        reverse: Boolean = false,
+        steps: List<Step> = emptyList(),
+        fields: List<String> = emptyList(),
+        times: Boolean = false,
+        intervalMs: Int? = null,
+        resume: String? = null,
+    ): Watch {
+        val range = Step(store, "", sortFrom, sortTo, limit, reverse, fields)
+        return begin(resume) { saved ->
+            put("group", group)
+            putRange(range)
+            putParts("steps", steps.map { buildJsonObject { putRange(it) } })
+            if (saved.all { "rows" in it }) put("delta", true)
+            if (times) put("times", true)
+            intervalMs?.let { put("interval_ms", it) }
+        }
+    }
+
+    /** Watches a channel: its rows are its watches by name, and each is a place below. Else as `watch`. */
+    public fun watchChannel(channel: String, resume: String? = null): Watch = begin(resume) { put("channel", channel) }
+
+    /** Calls the edge with the credentials, `call("POST", "channels")`; returns its JSON. Throws PushException. */
+    public suspend fun call(method: String, path: String, body: JsonObject? = null): JsonObject =
+        access.call(method, path, body, Need.CONNECT)
+
+    /** Ends the connection and all watches. */
+    override fun close() {
+        finish(PushException("this client is closed"), null)
+        scope.cancel()
+    }
+
+    private fun begin(resume: String?, query: JsonObjectBuilder.(List<JsonObject>) -> Unit): Watch = synchronized(lock) {
+        ended?.let { throw it }
+        val watch = try {
+            val saved = resume?.let { Json.parseToJsonElement(it).jsonObject }
+            val places = saved?.let { listOf(it) + it.parts("below") }.orEmpty()
+            Watch(buildJsonObject { query(places) }, saved, lock, ::unwatch, ::stale)
+        } catch (error: RuntimeException) { // which names what is wrong in the text
+            throw PushException("`resume` is neither `save()` of a watch nor a page with rows and token: $error", error)
+        }
+        watches += watch
+        request(watch)
+        watch
+    }
+
+    /** Asks for a watch, also for one that the edge has ended and would take again. */
+    private fun request(watch: Watch) = synchronized(lock) {
+        if (watch in watches) requests.watch(watch)
+        requested.trySend(Unit)
+    }
+
+    private fun unwatch(watch: Watch) = synchronized(lock) {
+        if (watches.remove(watch)) requests.unwatch(watch)
+        requested.trySend(Unit)
+    }
+
+    private suspend fun stayConnected() {
+        val error = try {
+            connection.run()
+        } catch (bug: RuntimeException) { // nobody awaits this coroutine, but collectors wait for what it brings
+            currentCoroutineContext().ensureActive()
+            PushException("the client has failed: $bug", bug)
+        }
+        finish(error, error)
+    }
+
+    /** Asks a new socket for every watch, and for each that is begun or ended later, beside the reading. */
+    private suspend fun ask() {
+        synchronized(lock) {
+            watches.forEach(Watch::cut)
+            requests = Requests(watches)
+            blind = emptyList()
+        }
+        requested.trySend(Unit)
+        for (signal in requested) {
+            synchronized(lock) { requests.frames(connection.maxRequestBytes) }.forEach { connection.send(it) }
+        }
+    }
+
+    private fun receive(frame: JsonObject) = synchronized(lock) {
+        frame.part("ping")?.let(::ping)
+        val watch = requests.byNumber[frame.number("id")] ?: return
+        try {
+            watch.take(frame)
+        } catch (error: PushException) {
+            unwatch(watch)
+            watch.finish(error)
+            return
+        }
+        if (frame.path().isEmpty()) frame.part("ended")?.let { end(watch, it) }
+    }
+
+    private fun ping(ping: JsonObject) {
+        for (bookmark in ping.parts("bookmarks")) requests.byNumber[bookmark.number("id")]?.bookmark(bookmark)
+        blind = ping.parts("blind")
+    }
+
+    private fun stale(watch: Watch): Duration? {
+        if (state.value != State.OPEN) return connection.lostAt.elapsedNow()
+        val own = blind.filter { each -> each["ids"]?.jsonArray?.none { it.text == "${watch.number}" } != true }
+        return own.maxOfOrNull { it.number("lag_s").seconds }
+    }
+
+    private fun end(watch: Watch, ended: JsonObject) {
+        requests.ended(watch)
+        if ("retry_ms" in ended) {
+            scope.launch {
+                delay(ended.number("retry_ms").milliseconds)
+                request(watch)
+            }
+            return
+        }
+        watches -= watch
+        watch.finish(refusalOf(ended))
+    }
+
+    /** Ends the client, and its watches with an error if there is one; only the first call counts. */
+    private fun finish(error: PushException, ofWatches: PushException?) = synchronized(lock) {
+        if (ended != null) return
+        ended = error
+        watches.forEach { it.finish(ofWatches) }
+        watches.clear()
+        connection.state.value = State.CLOSED
+    }
+}
+
+private fun JsonObjectBuilder.putRange(range: Step) {
+    put("store", range.store)
+    putText("group_field", range.groupField)
+    putText("sort_from", range.sortFrom)
+    putText("sort_to", range.sortTo)
+    if (range.limit != 0) put("limit", range.limit)
+    if (range.reverse) put("reverse", true)
+    putTexts("fields", range.fields)
+}
