@@ -27,6 +27,7 @@ The end of stdin ends a player.
 
 import asyncio
 import json
+import os
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Sequence
@@ -37,9 +38,13 @@ from typing import Any
 from testkit.waiting import scaled
 
 CLIENTS = Path(__file__).resolve().parents[3] / "clients"
+KOTLIN_CLASSES = os.pathsep.join(str(CLIENTS / "kotlin" / "target" / part) for part in ("test-classes", "*", "libs/*"))
+KOTLIN = ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", KOTLIN_CLASSES)
+"""Runs a class of the Kotlin client or its tests, which `make install` builds."""
 PLAYERS: dict[str, Sequence[str]] = {
     "python": (sys.executable, str(CLIENTS / "python" / "tests" / "player.py")),
     "javascript": ("node", "--experimental-websocket", str(CLIENTS / "javascript" / "tests" / "player.js")),
+    "kotlin": (*KOTLIN, "io.statecast.push.PlayerKt"),
 }
 """The command of each client's player."""
 ANSWER_S = 10.0
