@@ -26,9 +26,9 @@ def test_all_that_a_consumer_or_an_address_may_watch_may_be_asked_for_at_once() 
     """Each watch costs as much as a frame. Resuming within one limit would else run into the other."""
     settings = load_settings(Settings)
 
-    assert settings.consumer_frames_per_s * settings.frames_burst_s >= settings.consumer_subscriptions
-    assert settings.address_frames_per_s * settings.frames_burst_s >= settings.address_subscriptions
-    assert settings.consumer_sockets * settings.max_subscriptions >= settings.consumer_subscriptions
+    assert settings.consumer_frames_per_s * settings.frames_burst_s >= settings.consumer_rows
+    assert settings.address_frames_per_s * settings.frames_burst_s >= settings.address_rows
+    assert settings.consumer_sockets * settings.max_watches >= settings.consumer_rows
 
 
 def test_addresses_are_a_list_with_commas(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,7 +123,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     client = _query_client(settings, metrics)
     revoked = replace(REVOCATIONS, max_lag_ms=settings.revocation_lag_ms)
     poller = Poller(hub, client, metrics, clock, woken, settings.batch_keys, LIVE_WAIT_S, LIVE_KEYS_PER_S)
-    channels = Channels(client, writer, wall_clock, settings.channel_lifetime_s, settings.max_channel_subscriptions)
+    channels = Channels(client, writer, wall_clock, settings.channel_lifetime_s, settings.max_channel_watches)
     revocations = Revocations(hub, client, revoked, writer is not None, settings.revocation_timeout_ms / 1000)
     gateway = Gateway(settings.gateway_secrets, wall_clock)
     tickets = Tickets(settings.gateway_secrets, wall_clock)
@@ -223,10 +223,8 @@ def _query_client(settings: Settings, metrics: Metrics) -> QueryClient:
 
 def _admission(settings: Settings) -> Admission:
     burst_s = settings.frames_burst_s
-    consumer = Quota(
-        settings.consumer_sockets, settings.consumer_subscriptions, settings.consumer_frames_per_s, burst_s
-    )
-    address = Quota(settings.address_sockets, settings.address_subscriptions, settings.address_frames_per_s, burst_s)
+    consumer = Quota(settings.consumer_sockets, settings.consumer_rows, settings.consumer_frames_per_s, burst_s)
+    address = Quota(settings.address_sockets, settings.address_rows, settings.address_frames_per_s, burst_s)
     pace = Pace(settings.sockets_per_s, settings.slow_start_s, time.monotonic)
     quotas = Quotas(consumer, address, time.monotonic)
     return Admission(settings.origins, quotas, pace, settings.max_sockets)

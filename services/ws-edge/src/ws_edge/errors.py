@@ -7,7 +7,7 @@ EdgeError                          any of them; the text gives the remedy
 │   ├── UnknownStoreError          unknown_store           404
 │   ├── NoStateError               not_found               404
 │   ├── ForbiddenError             forbidden               403
-│   ├── TooManySubscriptionsError  too_many_watches        429
+│   ├── TooManyWatchesError  too_many_watches        429
 │   ├── TooManyRowsError           too_many_rows           429
 │   ├── TooManyFieldListsError     too_many_field_lists    429
 │   ├── StoreChangedError          store_changed           503
@@ -85,7 +85,7 @@ class ForbiddenError(RequestError, code="forbidden", http_status=403):
     """The group belongs to somebody else, or the store is for staff."""
 
 
-class TooManySubscriptionsError(RequestError, code="too_many_watches", http_status=429):
+class TooManyWatchesError(RequestError, code="too_many_watches", http_status=429):
     """The socket, consumer, address or channel watches as much as it may."""
 
 

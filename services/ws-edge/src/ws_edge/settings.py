@@ -91,24 +91,24 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """How long a channel lives; shorter than its topic keeps records."""
     consumer_channels_per_hour: int = Field(1000, ge=1)
     """Channels that one consumer may create per hour; all of them may be created at once."""
-    max_channel_subscriptions: int = Field(200, ge=1, le=1000)
+    max_channel_watches: int = Field(200, ge=1, le=1000)
     """Watches of one channel."""
 
     max_sockets: int = Field(15_000, ge=1)
     """Open sockets of this edge; more are refused with 503."""
-    max_subscriptions: int = Field(1000, ge=1)
+    max_watches: int = Field(1000, ge=1)
     """Watches of one socket."""
     max_places: int = Field(500, ge=1)
     """Ranges and keys that the steps and channels of one socket may bring."""
     consumer_sockets: int = Field(1000, ge=1)
     """Open sockets of one consumer."""
-    consumer_subscriptions: int = Field(20_000, ge=1)
+    consumer_rows: int = Field(20_000, ge=1)
     """Rows that one consumer may watch over all of its sockets: limits, and more for intervals below a second."""
     consumer_frames_per_s: int = Field(1000, ge=1)
     """Frames per second that are read of one consumer; a ping or a part is one, a message two and its KiB."""
     address_sockets: int = Field(5000, ge=1)
     """Open sockets of one address, behind which a whole network may be."""
-    address_subscriptions: int = Field(200_000, ge=1)
+    address_rows: int = Field(200_000, ge=1)
     """Rows that the consumers of one address may watch."""
     address_frames_per_s: int = Field(10_000, ge=1)
     """The same of one address."""

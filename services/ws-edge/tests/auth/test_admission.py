@@ -49,9 +49,9 @@ async def test_an_address_has_a_limit_of_sockets() -> None:
     assert (status, code) == (429, "too_many_sockets")
 
 
-async def test_a_consumer_has_a_limit_of_subscriptions_over_all_of_its_sockets() -> None:
+async def test_a_consumer_has_a_limit_of_rows_over_all_of_its_sockets() -> None:
     async with (
-        RunningEdge(consumer_subscriptions=2, default_interval_ms=1000) as edge,
+        RunningEdge(consumer_rows=2, default_interval_ms=1000) as edge,
         edge.socket() as first,
         edge.socket() as second,
     ):
@@ -75,7 +75,7 @@ async def test_a_range_counts_as_many_rows_as_it_may_have() -> None:
     """Else the ranges of one consumer, each with rows of its own, could fill the memory."""
     groups = {"store": "orders-by-customer", "group": "customer-0001", "limit": 60}
     async with (
-        RunningEdge(consumer_subscriptions=100, default_interval_ms=1000) as edge,
+        RunningEdge(consumer_rows=100, default_interval_ms=1000) as edge,
         edge.socket("/v1/stream") as socket,
     ):
         watches = [{"id": number, "sort_from": str(number), **groups} for number in (1, 2)]

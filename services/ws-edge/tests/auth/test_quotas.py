@@ -11,8 +11,8 @@ from ws_edge.auth.quotas import ChannelQuota, Quota, QuotaReservation, Quotas, T
 from ws_edge.errors import TooManyChannelsError, TooManyFieldListsError, TooManySocketsError
 from ws_edge.model.authorization import Consumer
 
-SMALL = Quota(sockets=2, subscriptions=3, frames_per_s=10, burst_s=1)
-LARGE = Quota(sockets=100, subscriptions=100, frames_per_s=100, burst_s=1)
+SMALL = Quota(sockets=2, rows=3, frames_per_s=10, burst_s=1)
+LARGE = Quota(sockets=100, rows=100, frames_per_s=100, burst_s=1)
 
 
 def caller(consumer: str, address: str) -> Caller:

@@ -136,7 +136,7 @@ async def test_a_watch_that_no_socket_could_have_is_refused(
 
 async def test_a_channel_has_a_limit_of_watches_and_expires() -> None:
     async with (
-        RunningEdge(kafka=True, max_channel_subscriptions=2, channel_lifetime_s=60) as edge,
+        RunningEdge(kafka=True, max_channel_watches=2, channel_lifetime_s=60) as edge,
         edge.client() as client,
     ):
         path = await created(client)

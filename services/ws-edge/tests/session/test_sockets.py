@@ -126,7 +126,7 @@ async def test_a_socket_that_cannot_be_opened_is_refused_with_its_reason(
 
 async def test_more_sockets_or_subscriptions_than_allowed_are_refused() -> None:
     async with (
-        RunningEdge(max_sockets=1, max_subscriptions=1) as edge,
+        RunningEdge(max_sockets=1, max_watches=1) as edge,
         edge.socket() as socket,
     ):
         with pytest.raises(InvalidStatus) as refusal:

@@ -189,7 +189,7 @@ async def test_a_misspelt_field_is_named_once(edge: RunningEdge) -> None:
 
 async def test_a_watch_that_is_told_ten_times_a_second_counts_ten_times() -> None:
     watches = [{"id": n, "store": "market-by-key", "group": f"k{n}", "interval_ms": 100} for n in (1, 2, 3)]
-    limits = {"min_interval_ms": 100, "default_interval_ms": 1000, "consumer_subscriptions": 25}
+    limits = {"min_interval_ms": 100, "default_interval_ms": 1000, "consumer_rows": 25}
     async with odds_edge(**limits) as edge, stream_client(edge) as client:
         await client.say(watch=watches)
         while not client.ended:
@@ -201,7 +201,7 @@ async def test_a_watch_that_is_told_ten_times_a_second_counts_ten_times() -> Non
     assert client.ended[3]["code"] == "too_many_watches"
 
 
-@pytest.mark.parametrize("limits", [{"max_places": 1}, {"consumer_subscriptions": 250}])
+@pytest.mark.parametrize("limits", [{"max_places": 1}, {"consumer_rows": 250}])
 async def test_steps_that_bring_too_much_end_their_watch_and_all_that_it_counted(limits: dict[str, int]) -> None:
     async with odds_edge(**limits) as edge, stream_client(edge) as client:
         put_match(edge, "m1")

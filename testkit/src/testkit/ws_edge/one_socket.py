@@ -20,7 +20,7 @@ from ws_edge.watches.hub import Hub
 
 TURNS = 10
 """In so many turns of the loop all that can go on has gone on."""
-PLENTY = Quota(sockets=10, subscriptions=10_000, frames_per_s=10_000, burst_s=1)
+PLENTY = Quota(sockets=10, rows=10_000, frames_per_s=10_000, burst_s=1)
 
 
 class OneSocket:

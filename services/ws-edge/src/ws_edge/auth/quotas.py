@@ -13,7 +13,7 @@ from ws_edge.errors import (
     TooManyChannelsError,
     TooManyFieldListsError,
     TooManySocketsError,
-    TooManySubscriptionsError,
+    TooManyWatchesError,
 )
 from ws_edge.model.authorization import Consumer
 
@@ -70,7 +70,7 @@ class Quota:
     """The limits of one consumer, or of one address."""
 
     sockets: int
-    subscriptions: int
+    rows: int
     """The rows that may be watched: one for a key, and for a range as many as it may have members."""
     frames_per_s: int
     """A frame costs one, a watch in it one more, and 1,024 bytes of it one more."""
@@ -86,7 +86,7 @@ class Account:
     quota: Quota
     budget: TokenBucket
     sockets: int = 0
-    subscriptions: int = 0
+    rows: int = 0
     field_lists: Counter[tuple[str, tuple[str, ...]]] = field(default_factory=Counter)
     """How many places there are by store and list of fields; those that ask for all fields are not among them."""
     is_warned: bool = False
@@ -162,14 +162,14 @@ class QuotaReservation:
     def add(self, rows: int, store: str = "", fields: tuple[str, ...] = ()) -> None:
         """Counts a place of so many rows, until `remove`.
 
-        Raises TooManySubscriptionsError, or TooManyFieldListsError for one more list of fields of the store.
+        Raises TooManyWatchesError, or TooManyFieldListsError for one more list of fields of the store.
         """
         for account in self.accounts:
-            if account.subscriptions + rows > account.quota.subscriptions:
-                held, limit = account.subscriptions, account.quota.subscriptions
+            if account.rows + rows > account.quota.rows:
+                held, limit = account.rows, account.quota.rows
                 text = f"{account.name} watches {held} rows of {limit} here, and this would count {rows}"
                 reason = "a range counts its limit, and more with an interval below a second"
-                raise TooManySubscriptionsError(f"{text}: {reason}")
+                raise TooManyWatchesError(f"{text}: {reason}")
         lists = self.accounts[0].field_lists
         is_new = bool(fields) and (store, fields) not in lists
         if is_new and sum(other == store for other, _ in lists) >= MAX_FIELD_LISTS:
@@ -183,7 +183,7 @@ class QuotaReservation:
 
     def _count(self, rows: int, store: str, fields: tuple[str, ...], sign: int) -> None:
         for account in self.accounts:
-            account.subscriptions += sign * rows
+            account.rows += sign * rows
         if fields:
             lists = self.accounts[0].field_lists
             lists[store, fields] += sign

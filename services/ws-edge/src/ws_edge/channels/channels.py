@@ -12,7 +12,7 @@ from statecast.push.v2.channel_pb2 import ChannelRecord
 from statecast.push.v2.push_pb2 import NamedWatch, Watch
 from ws_edge.channels import CHANNELS
 from ws_edge.channels.kafka_writer import Rows, Writer, configured
-from ws_edge.errors import MalformedFrameError, TooManySubscriptionsError, UnknownChannelError
+from ws_edge.errors import MalformedFrameError, TooManyWatchesError, UnknownChannelError
 from ws_edge.model.authorization import Consumer
 from ws_edge.model.states import KeyState, Position, StoreKey
 from ws_edge.upstream.queries import Scan
@@ -63,11 +63,11 @@ class Channels:
         return channel
 
     async def put(self, channel_id: str, consumer: Consumer, name: str, watch: Watch) -> Channel:
-        """Adds a watch, or replaces the one of its name. Raises TooManySubscriptionsError."""
+        """Adds a watch, or replaces the one of its name. Raises TooManyWatchesError."""
         record = ChannelRecord(watch=NamedWatch(name=check_name(name), watch=watch))
         channel = await self.open(channel_id, consumer)
         if name not in channel.watches and len(channel.watches) >= self.max_watches:
-            raise TooManySubscriptionsError(f"a channel may have {self.max_watches} watches: create another one")
+            raise TooManyWatchesError(f"a channel may have {self.max_watches} watches: create another one")
         return await self._change(channel_id, consumer, {watch_key(channel_id, name): record})
 
     async def remove(self, channel_id: str, consumer: Consumer, name: str) -> Channel:

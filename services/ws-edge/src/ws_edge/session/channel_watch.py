@@ -13,7 +13,7 @@ from ws_edge.channels import CHANNELS, EDGE_CONSUMER
 from ws_edge.codec.bodies import View
 from ws_edge.codec.frames import Codec, PlaceFrame
 from ws_edge.codec.requests import ChannelRequest, WatchRequest, watch_request
-from ws_edge.errors import ChannelEndedError, RequestError, TooManySubscriptionsError, UnknownChannelError
+from ws_edge.errors import ChannelEndedError, RequestError, TooManyWatchesError, UnknownChannelError
 from ws_edge.metrics import FrameTally
 from ws_edge.model.authorization import Consumer
 from ws_edge.model.questions import Question
@@ -201,7 +201,7 @@ class ChannelWatch(Subscriber):
             named = self._named.get(name)
             key = StoreKey(CHANNELS.name, self.request.channel, "", name)
             if named is not None and name not in allowed:
-                error = TooManySubscriptionsError(f"a channel has {self.max_watches} watches: {name} is not followed")
+                error = TooManyWatchesError(f"a channel has {self.max_watches} watches: {name} is not followed")
                 rows.append(codec.error_body(key, error))
                 self._replace(name, None)
                 continue

@@ -166,7 +166,7 @@ class Session:
             ping_s=PING_S,
             max_frame_bytes=settings.max_sent_frame_bytes,
             max_request_bytes=settings.max_frame_bytes,
-            max_watches=settings.max_subscriptions,
+            max_watches=settings.max_watches,
         )
 
     def _expire(self) -> None:

@@ -12,7 +12,7 @@ from ws_edge.errors import (
     RequestError,
     TooManyFieldListsError,
     TooManyRowsError,
-    TooManySubscriptionsError,
+    TooManyWatchesError,
 )
 from ws_edge.model.authorization import Consumer, check_group
 from ws_edge.model.questions import Question
@@ -46,7 +46,7 @@ class Listener(Protocol):
     def add(self, place: Place, /) -> None:
         """Counts a place that begins.
 
-        Raises TooManySubscriptionsError or TooManyFieldListsError when it may not be watched.
+        Raises TooManyWatchesError or TooManyFieldListsError when it may not be watched.
         """
 
     def ready(self, place: Place, /) -> None:
@@ -149,7 +149,7 @@ class Tree:
         token = self._below.pop(path, "")
         try:
             self._watch(path, question, self.request.steps[depth].fields, token)
-        except TooManySubscriptionsError as error:
+        except TooManyWatchesError as error:
             self._fail(TooManyRowsError(str(error)))
         except TooManyFieldListsError as error:
             self._fail(error)

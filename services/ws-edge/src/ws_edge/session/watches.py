@@ -6,7 +6,7 @@ from random import randrange
 
 from ws_edge.auth.quotas import QuotaReservation
 from ws_edge.codec.requests import ChannelRequest, RefusedWatch, WatchRequest
-from ws_edge.errors import IdUsedError, RequestError, StoreChangedError, TooManySubscriptionsError
+from ws_edge.errors import IdUsedError, RequestError, StoreChangedError, TooManyWatchesError
 from ws_edge.model.authorization import Consumer
 from ws_edge.model.questions import Question
 from ws_edge.model.states import Path
@@ -46,8 +46,8 @@ class Watches(Listener, ChannelListener):
         try:
             if isinstance(request, RefusedWatch):
                 raise request.error
-            if len(self._trees) >= (limit := self.context.settings.max_subscriptions):
-                raise TooManySubscriptionsError(f"a socket may have {limit} watches: end some, or open another socket")
+            if len(self._trees) >= (limit := self.context.settings.max_watches):
+                raise TooManyWatchesError(f"a socket may have {limit} watches: end some, or open another socket")
             tree = self._trees[request.id] = self._tree(request)
             tree.begin()
         except RequestError as error:
@@ -89,7 +89,7 @@ class Watches(Listener, ChannelListener):
         limit = self.context.settings.max_places
         if place.full_path and self._places_below >= limit:
             text = f"the steps and channels of a socket may bring {limit} places: give narrower limits"
-            raise TooManySubscriptionsError(text)
+            raise TooManyWatchesError(text)
         self.reservation.add(place.weight, place.question.store.name, place.view.fields)
         self._places_below += bool(place.full_path)
 
@@ -119,7 +119,7 @@ class Watches(Listener, ChannelListener):
     def _tree(self, request: WatchRequest | ChannelRequest) -> Tree | ChannelWatch:
         if isinstance(request, WatchRequest):
             return self.tree_of(request, None, "")
-        context, limit = self.context, self.context.settings.max_channel_subscriptions
+        context, limit = self.context, self.context.settings.max_channel_watches
         return ChannelWatch(request, self.consumer, context.hub, context.stores, self, context.wall_clock, limit)
 
     def _end_tree(
