@@ -9,9 +9,11 @@ from httpx import AsyncClient
 
 from testkit.repository_files import DOMAINS
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.rest.pages import Pages
+from ws_edge.rest.pages import MEDIA_TYPES, SHIPPED, TOP
 
-PATHS = Pages(DOMAINS).paths()
+OWN = [f"/page/{file.name}" for file in SHIPPED.iterdir() if file not in TOP.values()]
+OF_DOMAINS = [f"/page/{file.parts[-3]}/{file.name}" for file in DOMAINS.glob("*/page/*") if file.suffix in MEDIA_TYPES]
+PATHS = sorted([*TOP, *OWN, *OF_DOMAINS])
 REFERENCES = re.compile(r"""(?:src|href|from)\s?=?\s?["'](\.?/[^"']*)["']""")
 
 

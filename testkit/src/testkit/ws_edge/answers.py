@@ -88,8 +88,11 @@ class RowRecorder:
 class Asked:
     """A hub with one question, whose answers are given by hand."""
 
-    def __init__(self, store: Store = BOARDS, limit: int = 10, reverse: bool = False) -> None:
-        self.clock = Clock()
+    def __init__(
+        self, store: Store = BOARDS, limit: int = 10, reverse: bool = False, fields: tuple[str, ...] = ()
+    ) -> None:
+        """`fields` are those that subscribers are told; none for all."""
+        self.clock, self.fields = Clock(), fields
         self.hub = Hub(self.clock, 0.025)
         self.question = Question(store, "g", limit=limit if store.members else 1, reverse=reverse)
 
@@ -97,8 +100,8 @@ class Asked:
         self, after: Position | None = None, ahead: int = 0, consumer: Consumer = ALICE, interval: float = 0.1
     ) -> RowRecorder:
         """Subscribes a new recorder, which holds everything through a position."""
-        token = "" if after is None else token_of(mask_of(self.question, (), consumer), after, ahead)
-        phone, options = RowRecorder(), WatchOptions(consumer, interval, token=token)
+        token = "" if after is None else token_of(mask_of(self.question, self.fields, consumer), after, ahead)
+        phone, options = RowRecorder(), WatchOptions(consumer, interval, self.fields, token=token)
         self.subscription = self.hub.subscribe(phone, self.question, options)
         return phone
 
@@ -117,4 +120,4 @@ class Asked:
 
     def resumption(self, phone: RowRecorder, consumer: Consumer = ALICE) -> Resumption | None:
         """Returns what the token of a recorder says; None when it has none."""
-        return resumption_of(mask_of(self.question, (), consumer), phone.token)
+        return resumption_of(mask_of(self.question, self.fields, consumer), phone.token)

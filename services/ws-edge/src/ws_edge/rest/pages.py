@@ -62,12 +62,6 @@ class Pages:
             router.add_api_route(path, call, methods=["GET", "HEAD"])
         return router
 
-    def paths(self) -> list[str]:
-        """Every path at which a file is served now."""
-        shipped = [f"/page/{name}" for name in _names(SHIPPED) if SHIPPED / name not in TOP.values()]
-        own = [f"/page/{domain}/{name}" for domain, page in self._directories().items() for name in _names(page)]
-        return [*TOP, *shipped, *own]
-
     def _list(self) -> Response:
         files = {domain: _names(page) for domain, page in self._directories().items()}
         pages = [
