@@ -9,7 +9,8 @@ import grpc
 import pytest
 
 from statecast.orders.v1.order_pb2 import Order
-from testkit.ws_edge.edge import FakeQueryService, Recorder, until
+from testkit.ws_edge.answers import Recorder
+from testkit.ws_edge.edge import FakeQueryService, until
 from testkit.ws_edge.fake_query_service import SHIPPED_STORES
 from ws_edge.metrics import Metrics
 from ws_edge.model.authorization import Consumer

@@ -63,8 +63,8 @@ def keyed(state: KeyState) -> RangeResult:
     return RangeResult(at(-1, state.position.epoch), state.position, True, False, rows, removals, True)
 
 
-class RowRecorder:
-    """A subscriber that records how it begins, and each row as a word, with - for one that has left."""
+class Recorder:
+    """A subscriber that records how it begins, and each row as its name and offset, with - for one that has left."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
@@ -76,12 +76,15 @@ class RowRecorder:
         """Takes all that is new, if it reads."""
         if not self.reads:
             return
+        if (failure := subscription.take_failure()) is not None:
+            self.events.append(failure.code)
         if (beginning := subscription.take_beginning()) is not None:
             self.events.append("resumed" if beginning.resumed else "snapshot")
         while (taken := subscription.take_row()) is not None:
             self.taken.append(taken)
             state = taken.state
-            self.events.append(f"{'-' if state.row is None else ''}{state.key.member}@{state.position.offset}")
+            name = f"{state.key.member}@" if state.key.member else ""
+            self.events.append(f"{'-' if state.row is None else ''}{name}{state.position.offset}")
         self.token = subscription.take_token() or self.token
 
 
@@ -98,10 +101,10 @@ class Asked:
 
     def join(
         self, after: Position | None = None, ahead: int = 0, consumer: Consumer = ALICE, interval: float = 0.1
-    ) -> RowRecorder:
+    ) -> Recorder:
         """Subscribes a new recorder, which holds everything through a position."""
         token = "" if after is None else token_of(mask_of(self.question, self.fields, consumer), after, ahead)
-        phone, options = RowRecorder(), WatchOptions(consumer, interval, self.fields, token=token)
+        phone, options = Recorder(), WatchOptions(consumer, interval, self.fields, token=token)
         self.subscription = self.hub.subscribe(phone, self.question, options)
         return phone
 
@@ -118,6 +121,6 @@ class Asked:
         self.hub.answered(watch, answer)
         return query
 
-    def resumption(self, phone: RowRecorder, consumer: Consumer = ALICE) -> Resumption | None:
+    def resumption(self, phone: Recorder, consumer: Consumer = ALICE) -> Resumption | None:
         """Returns what the token of a recorder says; None when it has none."""
         return resumption_of(mask_of(self.question, self.fields, consumer), phone.token)

@@ -19,7 +19,6 @@ from ws_edge.__main__ import build, run
 from ws_edge.auth.gateway import NOTHING
 from ws_edge.server import listen
 from ws_edge.settings import Settings
-from ws_edge.watches.subscription import Subscription
 
 
 class Clock:
@@ -37,25 +36,6 @@ class SystemClock(Clock):
 
     def __call__(self) -> float:
         return time.time()
-
-
-class Recorder:
-    """A subscriber that takes its news at once, and records them as words."""
-
-    def __init__(self) -> None:
-        self.events: list[str] = []
-        self.token = ""
-
-    def ready(self, subscription: Subscription) -> None:
-        """Records how it begins, and the offset of each row, with a ! for a snapshot; keeps the token."""
-        if (failure := subscription.take_failure()) is not None:
-            self.events.append(failure.code)
-        if (beginning := subscription.take_beginning()) is not None:
-            self.events.append("resumed" if beginning.resumed else "snapshot")
-        while (news := subscription.take_row()) is not None:
-            word = "left" if news.state.row is None else str(news.state.position.offset)
-            self.events.append(f"{word}{'!' if news.snapshot else ''}")
-        self.token = subscription.take_token() or self.token
 
 
 async def until(condition: Callable[[], bool]) -> None:
