@@ -21,8 +21,8 @@ from ws_edge.watches.hub import Hub
 from ws_edge.watches.poller import FAILED_REST_S, MAX_REST_S, SLOW_S, Poller, rest
 from ws_edge.watches.subscription import WatchOptions
 
-BATCH_KEYS = 100
-LANE_KEYS = 40
+KEYS = 40
+"""Of a batch, and of a lane."""
 STAFF = Consumer("", "operator", True)
 
 
@@ -34,33 +34,46 @@ def question(number: int) -> Question:
     return Question(SHIPPED_STORES["orders-by-key"], f"order-{number}")
 
 
-@pytest.fixture
-async def client(service: FakeQueryService) -> AsyncIterator[QueryClient]:
-    client = QueryClient([service.address], timeout=30.0, batch_limit=1000, backoff_s=0.0)
-    yield client
-    await client.close()
+class Live:
+    """A hub with a poller before a scripted service that holds long polls for half a minute."""
+
+    def __init__(self, service: FakeQueryService) -> None:
+        woken = asyncio.Event()
+        self.hub = Hub(time.monotonic, 0.005, woken.set)
+        self.client = QueryClient([service.address], timeout=30.0, batch_limit=1000, backoff_s=0.0)
+        limits = KEYS, 30.0, 1e6
+        self.poller = Poller(self.hub, self.client, Metrics(), time.monotonic, woken, *limits)
+
+    def watch(self, number: int, interval: float = 0.0) -> Recorder:
+        phone = Recorder()
+        self.hub.subscribe(phone, question(number), WatchOptions(STAFF, interval))
+        return phone
 
 
 @pytest.fixture
-async def hub(client: QueryClient) -> AsyncIterator[Hub]:
-    """A hub with a live poller."""
-    woken = asyncio.Event()
-    hub = Hub(time.monotonic, 0.005, woken.set)
-    poller = Poller(hub, client, Metrics(), time.monotonic, woken, BATCH_KEYS, 30.0, 1e6)
-    task = asyncio.create_task(poller.run())
-    yield hub
+async def live(service: FakeQueryService) -> AsyncIterator[Live]:
+    live = Live(service)
+    task = asyncio.create_task(live.poller.run())
+    yield live
     task.cancel()
     await asyncio.wait({task})
+    await live.client.close()
+
+
+@pytest.fixture
+def hub(live: Live) -> Hub:
+    """A hub with a live poller."""
+    return live.hub
 
 
 async def test_a_burst_of_new_subscriptions_is_one_batch(hub: Hub, service: FakeQueryService) -> None:
-    phones = [Recorder() for _ in range(100)]
+    phones = [Recorder() for _ in range(KEYS)]
     for number, phone in enumerate(phones):
         hub.subscribe(phone, question(number), WatchOptions(STAFF, 60.0))
     await until(lambda: all(phone.events for phone in phones))
 
     assert service.calls["BatchGetStates"] == 1
-    assert len(service.asked) == 100
+    assert len(service.asked) == KEYS
 
 
 async def test_a_change_reaches_the_subscriber_with_the_next_tick(hub: Hub, service: FakeQueryService) -> None:
@@ -90,7 +103,7 @@ async def test_an_instance_has_one_call_at_a_time_however_many_clients_come_back
     hub: Hub, service: FakeQueryService
 ) -> None:
     service.delay = 0.005
-    phones = [Recorder() for _ in range(20 * BATCH_KEYS)]
+    phones = [Recorder() for _ in range(20 * KEYS)]
     for number, phone in enumerate(phones):
         hub.subscribe(phone, question(number), WatchOptions(STAFF, 60.0))
     await until(lambda: all(phone.events for phone in phones))
@@ -104,28 +117,28 @@ async def called(service: FakeQueryService, times: int) -> None:
 
 
 async def test_neither_new_keys_nor_timed_ones_starve(hub: Hub, service: FakeQueryService) -> None:
-    timed = [Recorder() for _ in range(BATCH_KEYS)]
+    timed = [Recorder() for _ in range(KEYS)]
     for number, phone in enumerate(timed):
         hub.subscribe(phone, question(number), WatchOptions(STAFF, 0.005))
     await until(lambda: all(phone.events for phone in timed))
     service.delay = 0.005
     rounds, fresh = service.asked[key(0)], list[Recorder]()
     while service.asked[key(0)] < rounds + 3:
-        assert len(fresh) < 100 * BATCH_KEYS
+        assert len(fresh) < 100 * KEYS
         calls = service.calls["BatchGetStates"]
-        for _ in range(2 * BATCH_KEYS):
+        for _ in range(2 * KEYS):
             fresh.append(Recorder())
-            hub.subscribe(fresh[-1], question(BATCH_KEYS + len(fresh)), WatchOptions(STAFF, 60.0))
+            hub.subscribe(fresh[-1], question(KEYS + len(fresh)), WatchOptions(STAFF, 60.0))
         await called(service, calls + 1)
     await until(lambda: all(phone.events for phone in fresh))
 
     assert service.most_at_once == 1
 
 
-async def test_a_batch_that_breaks_is_asked_for_again(hub: Hub, client: QueryClient, service: FakeQueryService) -> None:
+async def test_a_batch_that_breaks_is_asked_for_again(live: Live, service: FakeQueryService) -> None:
     phone = Recorder()
-    with patch.object(client, "poll", side_effect=RuntimeError("a defect")) as broken:
-        hub.subscribe(phone, question(1), WatchOptions(STAFF, 0.5))
+    with patch.object(live.client, "poll", side_effect=RuntimeError("a defect")) as broken:
+        live.hub.subscribe(phone, question(1), WatchOptions(STAFF, 0.5))
         await until(lambda: broken.call_count > 1)
         assert "snapshot" not in phone.events
     await until(lambda: phone.events == ["snapshot"])
@@ -155,32 +168,6 @@ async def test_a_lane_rests_after_each_batch_depending_on_its_result(hub: Hub, s
 
 def row(number: int) -> Order:
     return Order(order_id=f"order-{number}")
-
-
-class Live:
-    """A hub with a poller before a scripted service that holds long polls for half a minute."""
-
-    def __init__(self, service: FakeQueryService) -> None:
-        woken = asyncio.Event()
-        self.hub = Hub(time.monotonic, 0.005, woken.set)
-        self.client = QueryClient([service.address], timeout=30.0, batch_limit=1000, backoff_s=0.0)
-        limits = LANE_KEYS, 30.0, 1e6
-        self.poller = Poller(self.hub, self.client, Metrics(), time.monotonic, woken, *limits)
-
-    def watch(self, number: int, interval: float = 0.0) -> Recorder:
-        phone = Recorder()
-        self.hub.subscribe(phone, question(number), WatchOptions(STAFF, interval))
-        return phone
-
-
-@pytest.fixture
-async def live(service: FakeQueryService) -> AsyncIterator[Live]:
-    live = Live(service)
-    task = asyncio.create_task(live.poller.run())
-    yield live
-    task.cancel()
-    await asyncio.wait({task})
-    await live.client.close()
 
 
 async def reported(phone: Recorder, word: str) -> None:
@@ -216,11 +203,11 @@ async def test_while_keys_join_one_by_one_the_long_poll_restarts_only_now_and_th
     live.watch(0)
     await until(lambda: service.waiting == 1)
     with patch("ws_edge.watches.poller.SETTLED_S", 3600.0):
-        for number in range(1, LANE_KEYS):
+        for number in range(1, KEYS):
             await reported(live.watch(number), "snapshot")
         polled = service.most_waiting, service.held_keys
         service.put(key(0), row(0))
-        await until(lambda: service.held_keys == LANE_KEYS)
+        await until(lambda: service.held_keys == KEYS)
 
     assert polled == (1, 1)
     assert service.most_waiting == 1
@@ -239,14 +226,14 @@ async def test_any_number_of_subscribers_of_a_key_cost_one_long_poll(live: Live,
 
 
 async def test_more_keys_than_a_lane_holds_are_spread_over_several_lanes(live: Live, service: FakeQueryService) -> None:
-    phones = [live.watch(number) for number in range(2 * LANE_KEYS)]
-    await until(lambda: service.held_keys == 2 * LANE_KEYS)
+    phones = [live.watch(number) for number in range(2 * KEYS)]
+    await until(lambda: service.held_keys == 2 * KEYS)
     service.asked.clear()
     service.put(key(3), row(3))
     await reported(phones[3], "1")
-    await until(lambda: service.held_keys == 2 * LANE_KEYS)
+    await until(lambda: service.held_keys == 2 * KEYS)
 
-    assert len(service.asked) == LANE_KEYS
+    assert len(service.asked) == KEYS
 
 
 async def test_a_key_leaves_its_long_poll_when_all_subscribers_have_an_interval(
@@ -281,12 +268,12 @@ async def test_keys_that_come_and_go_leave_their_lane_although_no_poll_ends_by_i
 ) -> None:
     """As revocations of consumers with short-lived sockets do: each that joins begins the poll anew."""
     live.watch(0)
-    for number in range(1, LANE_KEYS):
+    for number in range(1, KEYS):
         subscription = live.hub.subscribe(Recorder(), question(number), WatchOptions(STAFF, 0.0))
         await until(lambda: service.held_keys > 1)
         live.hub.unsubscribe(subscription)
-    live.watch(LANE_KEYS)
-    await until(lambda: service.asked[key(LANE_KEYS)] > 1)
+    live.watch(KEYS)
+    await until(lambda: service.asked[key(KEYS)] > 1)
 
     assert service.held_keys == live.poller.held_keys == 2
 
