@@ -10,6 +10,7 @@ from asyncio.subprocess import PIPE, Process
 import pytest
 from httpx import AsyncClient, HTTPError
 
+from testkit.ports import free_port
 from testkit.ws_edge.edge import SECRET, FakeQueryService
 from ws_edge.__main__ import revoke
 from ws_edge.server import listen
@@ -22,11 +23,6 @@ async def start(*arguments: str, **settings: str) -> Process:
     return await asyncio.create_subprocess_exec(
         sys.executable, "-m", "ws_edge", *arguments, env=environment, stdout=PIPE, stderr=PIPE
     )
-
-
-def free_port() -> int:
-    with listen(Settings.model_validate({"port": 0, "gateway_secret": SECRET})) as held:
-        return int(held.getsockname()[1])
 
 
 async def until_status(client: AsyncClient, path: str, status: int) -> None:

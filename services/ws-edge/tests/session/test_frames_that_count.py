@@ -2,22 +2,18 @@
 
 import asyncio
 import json
-import os
-import re
 import socket as sockets
-import sys
 import time
-from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from httpx import AsyncClient
 from websockets.asyncio.client import connect
 from websockets.frames import Frame, Opcode
 
 from testkit.ports import free_port
+from testkit.service_process import ServiceProcess
 from testkit.waiting import scaled, wait_until_async
 from testkit.ws_edge.edge import SECRET, FakeQueryService, RunningEdge, gateway_headers, until
 
@@ -71,47 +67,20 @@ def encoded(kind: str, count: int) -> bytes:
 
 
 @asynccontextmanager
-async def edge_process(**settings: str) -> AsyncIterator[tuple[str, Process]]:
-    """The command `ws-edge run`, and its address."""
-    service = FakeQueryService()
-    settings |= {"query_addresses": await service.start(), "gateway_secret": SECRET, "port": str(free_port())}
-    settings |= {"query_timeout_ms": "20000", "drain_notice_ms": "0", "drain_window_ms": "0"}
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("WS_EDGE_")}
-    environment |= {f"WS_EDGE_{name.upper()}": value for name, value in settings.items()}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "ws_edge", "run", env=environment, stderr=PIPE, stdout=PIPE
-    )
-    drained = asyncio.create_task(process.communicate())
-    address = f"127.0.0.1:{settings['port']}"
-
-    async def listens() -> bool:
-        try:
-            async with RawClient(address, "starter"):
-                return True
-        except (OSError, AssertionError, asyncio.IncompleteReadError):
-            return False
-
-    try:
-        await wait_until_async(listens, "the edge opens sockets")
-        yield address, process
-    finally:
-        process.kill()
-        await drained
-        await service.stop()
+async def edge_process(directory: Path, **settings: int) -> AsyncIterator[tuple[str, ServiceProcess]]:
+    """The command `ws-edge run`, which is ready, and its address."""
+    port, ends = free_port(), {"drain_notice_ms": 0, "drain_window_ms": 0}
+    async with FakeQueryService() as service:
+        known = {"query_addresses": service.address, "query_timeout_ms": 20_000, "gateway_secret": SECRET, "port": port}
+        with ServiceProcess("ws_edge", known | ends | settings, directory / "log", port) as process:
+            process.start()
+            await asyncio.to_thread(process.wait_ready)
+            yield f"127.0.0.1:{port}", process
 
 
-def rss_mb(process: Process) -> float:
-    """The memory of the process."""
-    pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
-async def throttled_s(address: str) -> float:
+def throttled_s(process: ServiceProcess) -> float:
     """For how long the edge did not read sockets."""
-    async with AsyncClient(base_url=f"http://{address}") as client:
-        metrics = (await client.get("/metrics")).text
-    [seconds] = re.findall(r"^ws_edge_throttled_seconds_total (\S+)", metrics, re.MULTILINE)
-    return float(seconds)
+    return process.metric("ws_edge_throttled_seconds_total")
 
 
 async def longest_answer(address: str) -> float:
@@ -127,32 +96,32 @@ async def longest_answer(address: str) -> float:
     return longest
 
 
-async def test_a_flood_of_any_frames_is_read_slowly_and_delays_nobody() -> None:
-    async with edge_process(frames_burst_s="5") as (address, process):
-        before = rss_mb(process)
+async def test_a_flood_of_any_frames_is_read_slowly_and_delays_nobody(tmp_path: Path) -> None:
+    async with edge_process(tmp_path, frames_burst_s=5) as (address, process):
+        before = process.rss_bytes
         for number, kind in enumerate(FLOODS):
-            throttled = await throttled_s(address)
+            throttled = await asyncio.to_thread(throttled_s, process)
             async with RawClient(address, f"customer-1{number}") as client:
                 client.writer.write(encoded(kind, 300_000))
 
                 async def is_throttled(throttled: float = throttled) -> bool:
-                    return await throttled_s(address) > throttled
+                    return await asyncio.to_thread(throttled_s, process) > throttled
 
                 await wait_until_async(is_throttled, f"{kind} are not read more slowly")
                 longest = await longest_answer(address)
                 client.writer.transport.abort()
 
             assert longest < scaled(3), kind
-        after = rss_mb(process)
+        after = process.rss_bytes
 
-    assert after < before + 40
+    assert after < before + 40_000_000
 
 
-async def test_nothing_is_read_of_a_client_that_does_not_read() -> None:
+async def test_nothing_is_read_of_a_client_that_does_not_read(tmp_path: Path) -> None:
     """The limits of frames are so high here that they bound nothing."""
-    many = {"consumer_frames_per_s": "10000000", "address_frames_per_s": "10000000"}
-    async with edge_process(**many) as (address, process), RawClient(address, "customer-0001") as client:
-        before = rss_mb(process)
+    many = {"consumer_frames_per_s": 10_000_000, "address_frames_per_s": 10_000_000}
+    async with edge_process(tmp_path, **many) as (address, process), RawClient(address, "customer-0001") as client:
+        before = process.rss_bytes
         transport = client.writer.transport
         client.reader._transport.pause_reading()  # type: ignore[attr-defined]  # nothing of it is public
         client.writer.write(encoded("pings", 300_000))
@@ -163,13 +132,13 @@ async def test_nothing_is_read_of_a_client_that_does_not_read() -> None:
             return len(unsent) > 20 and len(set(unsent[-20:])) == 1
 
         await wait_until_async(stands_still, "the edge reads on")
-        after = rss_mb(process)
+        after = process.rss_bytes
         client.reader._transport.resume_reading()  # type: ignore[attr-defined]
         await wait_until_async(lambda: transport.get_write_buffer_size() < unsent[-1], "the edge reads no more")
         transport.abort()
 
     assert unsent[-1] > 1_000_000
-    assert after < before + 10
+    assert after < before + 10_000_000
 
 
 async def test_a_client_may_ping_and_send_parts_within_its_limits(edge: RunningEdge) -> None:
