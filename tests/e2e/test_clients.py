@@ -17,6 +17,7 @@ from drivers.order_source import OrderSource
 from local_stack.running_stack import RunningStack
 from statecast.orders.v1.order_pb2 import OrderStatus
 from testkit.push_clients import browser_client, python_client
+from testkit.push_player import KOTLIN
 from testkit.push_scenario import ClientCredentials, ScenarioClient, play, play_expiry
 from testkit.relay import Relay
 from testkit.waiting import scaled
@@ -81,12 +82,19 @@ async def test_a_client_renews_its_access_in_time_and_resumes_when_it_is_too_lat
 COMMANDS = {
     "python": (sys.executable, "-u", "-c"),
     "javascript": ("node", "--experimental-websocket", "--input-type=module", "--eval"),
+    "kotlin": (*KOTLIN, "io.statecast.push.LinesKt"),
 }
+KOTLIN_LINES = ROOT / "clients" / "kotlin" / "src" / "test" / "kotlin" / "Lines.kt"
 
 
 def lines_of(language: str, gateway: str) -> str:
-    """The lines of the page in a language, as a program."""
-    code = PAGE.read_text().split(f"```{language}\n")[1].split("```")[0].replace("ws://127.0.0.1:PORT", gateway)
+    """The lines of the page in a language, as a program; in Kotlin the argument of one that has been compiled."""
+    code = PAGE.read_text().split(f"```{language}\n")[1].split("```")[0]
+    if language == "kotlin":
+        compiled = indent(code.replace("ws://127.0.0.1:PORT", "$gateway"), "    ")
+        assert compiled in KOTLIN_LINES.read_text(), f"{KOTLIN_LINES} has other lines than {PAGE}"
+        return gateway
+    code = code.replace("ws://127.0.0.1:PORT", gateway)
     if language == "javascript":
         return code
     head = "import asyncio\nfrom statecast_client.push import PushClient\nasync def main():\n"
