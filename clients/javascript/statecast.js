@@ -19,7 +19,7 @@ const [HANDSHAKE_MS, SILENCE_CHECK_MS, CHECKS, PING_MS] = [10_000, 15_000, 3, 5_
 const [RENEWED_AHEAD, LONGEST_AHEAD_S, SHORTEST_TIMER_MS, LONGEST_TIMER_MS] = [0.2, 300, 1000, 2 ** 31 - 1];
 const [TOO_LARGE, REVOKED, EXPIRED, PASSING] = ["1009", "4403", ["401", "4401"], ["408", "429"]];
 const [SUBPROTOCOL, TICKET] = ["statecast.push.v2+json", "statecast.ticket."]; // a ticket is not part of the address
-const [LARGEST_FRAME, LARGEST_BELOW] = [60_000, 30_000]; // of ours, in bytes: the edge refuses frames of more than 65,536
+const [LARGEST_FRAME, ENVELOPE] = [65_536, '{"watch":[]}'.length]; // of ours, in bytes, until the edge has said another
 
 /** Why the edge, or this client, refused something. `code` is a stable word or number, the message is for people. */
 export class StatecastError extends Error {
@@ -66,12 +66,12 @@ export class Places {
     return whole.map(({ path, token, rows }) => ({ path, token, rows: [...rows.values()] }));
   }
 
-  /** What a `watch` says to resume: `token`, and `below` as far as it fits. */
-  resumption() {
+  /** What a `watch` says to resume: `token`, and `below` as far as it fits into so many bytes. */
+  resumption(room = LARGEST_FRAME / 2) {
     const [below, token] = [[], this.token()];
     let size = 0;
     for (const { path, token: own } of token ? this.list() : []) {
-      if (path.length && own && (size += sizeOf({ path, token: own })) <= LARGEST_BELOW) below.push({ path, token: own });
+      if (path.length && own && (size += sizeOf({ path, token: own })) <= room) below.push({ path, token: own });
     }
     return { ...(token && { token }), ...(below.length && { below }) };
   }
@@ -90,7 +90,7 @@ export class Places {
   /** Takes a newer token of a quiet place. */
   bookmark({ path = [], token }) {
     const place = this.#at(path);
-    if (place) place.token = token;
+    if (place?.token && !place.anew && !place.waiting.length) place.token = token;
   }
 
   /**
@@ -204,10 +204,10 @@ export class Watch {
     this.#owner.drop(this);
   }
 
-  /** The request, under an id. */
-  request(id) {
+  /** The request, under an id, for a frame of so many bytes at most. */
+  request(id, largest) {
     this.id = id;
-    return { id, ...this.#what, ...this.places.resumption() };
+    return { id, ...this.#what, ...this.places.resumption(largest / 2) };
   }
 
   take({ current, ...frame }) {
@@ -239,6 +239,7 @@ export class Statecast {
   #socket = null;
   #watches = new Map(); // by id; those that wait to be asked for again by the id that they had
   #lastId = 0;
+  #largestFrame = LARGEST_FRAME;
   #failures = 0;
   #need = "connect"; // why credentials are asked for next
   #renewed = false; // whether the last ones were refused, and nothing has come of newer ones yet
@@ -397,15 +398,15 @@ export class Statecast {
 
   /** Asks for watches under new ids, as many in a frame as it may hold. */
   #ask(watches) {
-    let [frame, size] = [[], 0];
+    let [frame, size] = [[], ENVELOPE];
     for (const watch of watches) {
       this.#watches.delete(watch.id);
-      const request = watch.request(++this.#lastId);
+      const request = watch.request(++this.#lastId, this.#largestFrame);
       this.#watches.set(request.id, watch);
-      const own = sizeOf(request);
-      if (frame.length && size + own > LARGEST_FRAME) {
+      const own = sizeOf(request) + 1; // and a comma
+      if (frame.length && size + own > this.#largestFrame) {
         this.#send({ watch: frame });
-        [frame, size] = [[], 0];
+        [frame, size] = [[], ENVELOPE];
       }
       frame.push(request);
       size += own;
@@ -421,7 +422,10 @@ export class Statecast {
     this.#checks = 0;
     clearTimeout(this.#timers.ping);
     this.#timers.ping = null;
-    if (frame.hello) return this.#renewIn(frame.hello.expires_in_s);
+    if (frame.hello) {
+      this.#largestFrame = frame.hello.max_request_bytes ?? LARGEST_FRAME;
+      return this.#renewIn(frame.hello.expires_in_s);
+    }
     [this.#failures, this.#renewed] = [0, false];
     if (frame.id) return this.#about(frame, this.#watches.get(frame.id));
     if (frame.ping) this.#takePing(frame.ping);

@@ -109,7 +109,7 @@ async def test_a_client_holds_the_rows_of_the_scenario(
             await reader.check(step)
 
 
-@pytest.mark.parametrize("language", PLAYERS)
+@pytest.mark.parametrize("language", LANGUAGES)
 async def test_through_random_changes_and_kills_a_client_ends_with_the_rows_of_the_store(
     language: str, tmp_path: Path
 ) -> None:

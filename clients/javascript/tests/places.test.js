@@ -73,6 +73,15 @@ test("what begins without resuming replaces all rows at its token, and tells whi
   assert.deepEqual(told, [["m2", false], ["m3", false], ["m1", true]]);
 });
 
+test("a newer token does not count while rows wait, or while the rows are about to be replaced", () => {
+  for (const frame of [{ rows: [{ row: market("m2") }] }, { watching: MARKETS }]) {
+    const { places } = taken(begun("m1"), frame);
+    places.bookmark({ token: "B" });
+
+    assert.deepEqual([keys(places), places.token()], [["m1"], "A"]);
+  }
+});
+
 test("a row that cannot be shown is dropped with its reason", () => {
   const error = { code: "row_too_large", message: "m1 is too large" };
   const { places, news } = taken(begun("m1"), { rows: [{ key: "m1", error }], token: "B" });

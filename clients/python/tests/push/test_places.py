@@ -127,6 +127,15 @@ def test_a_bookmark_is_a_newer_token_of_a_quiet_place() -> None:
     assert places.tokens() == [((), "B")]
 
 
+@pytest.mark.parametrize("frame", [{"rows": [market("m2")]}, {"watching": MARKETS}])
+def test_a_newer_token_does_not_count_while_rows_wait_or_are_about_to_be_replaced(frame: dict[str, Any]) -> None:
+    places = begun(market("m1"))
+    places.take(frame)
+    places.bookmark({"token": "B"})
+
+    assert (list(values(places)), places.tokens()) == (["m1"], [((), "A")])
+
+
 class TestQueries:
     """Two matches with a place below each."""
 

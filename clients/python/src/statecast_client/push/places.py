@@ -99,7 +99,7 @@ class Place:
 
     def bookmark(self, token: str) -> None:
         """Takes a newer token of a place in which nothing has happened."""
-        if self.token and not self._waiting:
+        if not self.is_anew and not self._waiting:
             self.token = token
 
     def _row_of(self, key: str, frame: Frame, before: Row | None) -> Row:
