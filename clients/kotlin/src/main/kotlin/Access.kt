@@ -26,7 +26,7 @@ private const val TIMEOUT_S = 10L
 
 internal class Access(
     private val address: HttpUrl,
-    private val calls: Call.Factory,
+    private val calls: OkHttpClient,
     private val credentials: Credentials?,
     private val io: CoroutineDispatcher,
 ) {

@@ -31,7 +31,6 @@ private val CHECK = 5.seconds
 
 /** OkHttp closes a socket when 16 MiB wait to be sent, as they might while an edge throttles. */
 private const val MAX_QUEUED_BYTES = 1_000_000L
-private const val EVENTS_AHEAD = 64
 private const val LONGEST_REASON = 4096L
 private const val SUBPROTOCOLS = "Sec-WebSocket-Protocol"
 private const val NORMAL = 1000
@@ -148,7 +147,7 @@ internal class Connection(
 
     /** One socket. OkHttp's thread waits while many events do, so that the edge is slowed down. */
     private inner class Line(private val scope: CoroutineScope) : WebSocketListener() {
-        private val events = Channel<() -> Ending?>(EVENTS_AHEAD)
+        private val events = Channel<() -> Ending?>(Channel.BUFFERED)
         private var deadline = clock.markNow() + HANDSHAKE
 
         /** The open socket. */

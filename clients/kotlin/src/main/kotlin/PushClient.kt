@@ -12,7 +12,6 @@ import kotlinx.coroutines.channels.Channel
 import kotlinx.coroutines.flow.StateFlow
 import kotlinx.coroutines.flow.asStateFlow
 import kotlinx.serialization.json.*
-import okhttp3.Call
 import okhttp3.HttpUrl.Companion.toHttpUrlOrNull
 import okhttp3.OkHttpClient
 import okhttp3.WebSocket
@@ -40,9 +39,9 @@ public data class Step(
  */
 public class PushClient internal constructor(
     address: String,
+    http: OkHttpClient,
     credentials: Credentials?,
-    sockets: WebSocket.Factory,
-    calls: Call.Factory,
+    sockets: WebSocket.Factory?,
     dispatcher: CoroutineDispatcher,
     io: CoroutineDispatcher,
     clock: TimeSource.WithComparableMarks = TimeSource.Monotonic,
@@ -57,7 +56,7 @@ public class PushClient internal constructor(
      * ends the client, unless it is connected. Throws PushException for a wrong address.
      */
     public constructor(address: String, http: OkHttpClient = OkHttpClient(), credentials: Credentials? = null) :
-        this(address, credentials, http, http, Dispatchers.Default.limitedParallelism(1), Dispatchers.IO)
+        this(address, http, credentials, null, Dispatchers.Default.limitedParallelism(1), Dispatchers.IO)
 
     private val lock = Any()
     private val scope = CoroutineScope(dispatcher)
@@ -72,8 +71,10 @@ public class PushClient internal constructor(
     init {
         val url = address.takeIf { it.matches(Regex("wss?://.*")) }?.replaceFirst("ws", "http")?.toHttpUrlOrNull()
             ?: throw PushException("`$address` is not the address of a socket: give ws://… or wss://…")
-        access = Access(url, calls, credentials, io)
-        connection = Connection(url, access, sockets, clock, chance, ::ask, ::receive)
+        // Another address must not see the credentials.
+        val direct = http.newBuilder().followRedirects(false).followSslRedirects(false).build()
+        access = Access(url, direct, credentials, io)
+        connection = Connection(url, access, sockets ?: direct, clock, chance, ::ask, ::receive)
         scope.launch { stayConnected() }
     }
 

@@ -1,11 +1,16 @@
 package io.statecast.push
 
+import java.net.InetAddress
+import java.net.ServerSocket
 import java.util.concurrent.CopyOnWriteArrayList
+import kotlin.concurrent.thread
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.milliseconds
 import kotlin.time.Duration.Companion.seconds
+import kotlinx.coroutines.flow.first
 import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.launch
+import kotlinx.coroutines.runBlocking
 import kotlinx.coroutines.test.TestScope
 import kotlinx.coroutines.test.runTest
 import org.junit.jupiter.api.Assertions.assertEquals
@@ -410,6 +415,30 @@ class ClientTest {
 
         assertTrue("give the socket /v1/stream" in server.client.reason!!.message!!)
         assertEquals(State.CLOSED, server.client.state.value)
+    }
+
+    @Test
+    fun `credentials follow no redirect`() = runBlocking {
+        val asked = CopyOnWriteArrayList<String>()
+        ServerSocket(0, 9, InetAddress.getLoopbackAddress()).use { server ->
+            thread { runCatching { while (true) server.accept().use { asked += redirected(it) } } }
+            PushClient("ws://127.0.0.1:${server.localPort}/v1/stream") { mapOf("apikey" to "k") }.use { client ->
+                client.state.first { it == State.WAITING }
+
+                assertEquals("302", (client.reason as PushRefusedException).code)
+                assertEquals(setOf("GET /v1/stream HTTP/1.1"), asked.toSet())
+                assertThrows(PushRefusedException::class.java) { runBlocking { client.call("GET", "stores") } }
+                assertEquals(setOf("GET /v1/stream HTTP/1.1", "GET /v1/stores HTTP/1.1"), asked.toSet())
+            }
+        }
+    }
+
+    /** Answers by another address; returns the first line of the request. */
+    private fun redirected(asking: java.net.Socket): String {
+        val lines = asking.getInputStream().bufferedReader().lineSequence().takeWhile { it.isNotEmpty() }.toList()
+        val answer = "HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        asking.getOutputStream().write(answer.toByteArray())
+        return lines.first()
     }
 
     @Test

@@ -80,9 +80,9 @@ class Server(private val scope: TestScope, credentials: Credentials? = { mapOf("
     }.build()
     val client = PushClient(
         "ws://edge.test/v1/stream",
+        http,
         credentials?.let { { need -> needs += need; it(need) } },
         { request, listener -> Socket(request, listener).also(sockets::add) },
-        http,
         dispatcher,
         dispatcher,
         scope.testScheduler.timeSource,
