@@ -48,7 +48,10 @@ class PlainStoreSection(StoreSection):
         "by default, `fnv1a` as Sarama and kafka-go do, `fnv1a_reference` as Sarama's NewReferenceHashPartitioner.",
     )
     retain: Duration | None = Field(
-        None, gt=timedelta(0), description="Rows are absent once their record is older than this. Default: they stay."
+        None,
+        gt=timedelta(0),
+        description="Rows are absent once their record is older than this; a watch that has one keeps it until it "
+        "begins anew. Default: they stay.",
     )
 
 

@@ -223,14 +223,6 @@ async def test_each_freshness_names_the_keys_and_ranges_that_were_read_from_its_
         assert partitions == {place: partition_of(group, 4) for place, group in enumerate(names)}
 
 
-@pytest.mark.parametrize("store_fields", [{"format": "plain", "message": "bytes", "retain": "1h"}])
-async def test_rows_that_leave_without_a_record_cannot_be_watched(lookup: MessageReads) -> None:
-    result = await one(lookup, range_query())
-
-    assert result.error.code == 3
-    assert "leave it in time" in result.error.message
-
-
 async def test_a_member_that_moved_very_often_is_read_like_any_other(lookup: MessageReads, serving_view: View) -> None:
     replica = serving_view.replicas[STORE, partition_of("alice", 4)]
     sorts = [f"{number:08d}" for number in range(MOVES + 1)]

@@ -9,6 +9,7 @@ from query_service.errors import AbsentError
 from query_service.reads.local import LocalReads
 from query_service.reads.request_checks import Limits
 from statecast.partitioning import partition_of
+from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
 from testkit.query_service import FakeRecord, ManualClock, MessageReads
@@ -62,3 +63,24 @@ async def test_who_polls_is_told_once_and_with_the_next_record_of_the_partition(
 
     assert result.absence.position.offset == 1
     assert not (await poll(lookup, result.absence.position.offset)).results
+
+
+async def test_a_range_lacks_rows_that_are_too_old_once_it_is_answered_whole(
+    lookup: MessageReads, serving_view: View, wall: ManualClock
+) -> None:
+    wall.now += 3000
+    younger = FakeRecord(b"customer-1\0s\0younger", b"{}", 1, record_ms=int(wall.now * 1000))
+    serving_view.replicas[REPLICA].apply([younger], 2)
+    both, wall.now = await range_of(lookup), wall.now + 601
+    left = await range_of(lookup)
+
+    assert [state.key.member for state in both.states] == ["", "younger"]
+    assert [state.key.member for state in left.states] == ["younger"]
+    assert left.whole
+
+
+async def range_of(lookup: MessageReads) -> query_pb2.RangeResult:
+    """The range of the customer's group, as who asks for the first time gets it."""
+    request = query.BatchGetStatesRequest(store=STORE, ranges=[query_pb2.RangeQuery(group="customer-1")])
+    (result,) = (await lookup.batch(request, time.monotonic() + 10)).ranges
+    return result
