@@ -131,7 +131,7 @@ class OrderUpdates(Codec):
         if frame.watching is not None and not frame.watching.resumed and not rows:
             rows.append(json_bytes({"type": "order_status_update", "data": _data(watch.order_id, "Unknown")}))
         end = b',"token":"%b"}' % frame.token.encode() if frame.token else b"}"
-        frames: list[Frame] = [{"type": "websocket.send", "text": row[:-1] + end} for row in rows]
+        frames: list[Frame] = [{"text": row[:-1] + end} for row in rows]
         if frames and watch.repeat and watch.interval_s:
             document = json.loads(frames[-1]["text"])
             document.pop("skipped", None)
@@ -205,4 +205,4 @@ def _cancelled(order_id: str) -> Frame:
 
 
 def _frame(document: dict[str, Any]) -> Frame:
-    return {"type": "websocket.send", "text": json_bytes(document)}
+    return {"text": json_bytes(document)}

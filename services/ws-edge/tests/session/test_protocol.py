@@ -18,6 +18,7 @@ from websockets.server import ServerProtocol
 from statecast.orders.v1.order_pb2 import Order
 from testkit.waiting import scaled
 from testkit.ws_edge.edge import RunningEdge, until
+from ws_edge.codec.frames import FRAMES
 from ws_edge.model.states import StoreKey
 from ws_edge.session.protocol import WIRE, EdgeHttpProtocol, EdgeSocketProtocol
 
@@ -42,20 +43,25 @@ async def test_sending_after_the_close_raises_that_the_client_is_gone(edge: Runn
         (protocol,) = edge.parts.server.server_state.connections
         assert isinstance(protocol, EdgeSocketProtocol)
         await protocol.send({"type": "websocket.close", "code": 1012})
-        for event in ({"type": "websocket.send", "text": "late"}, {"type": "websocket.close", "code": 1012}):
+        for event in (
+            {"type": "websocket.send", FRAMES: [{"text": b"late"}]},
+            {"type": "websocket.close", "code": 1012},
+        ):
             with pytest.raises(ClientDisconnected):
                 await protocol.send(event)
 
 
-async def test_an_event_for_many_sockets_is_framed_once(edge: RunningEdge) -> None:
-    event, framed = {"type": "websocket.send", "text": "Grüße".encode()}, []
+async def test_a_frame_for_many_sockets_is_framed_once_and_any_number_leave_in_one_write(edge: RunningEdge) -> None:
+    first, second = {"text": "Grüße".encode()}, {"text": b"x" * 300}
+    framed = []
     async with edge.socket() as one, edge.socket() as two:
         for protocol in edge.parts.server.server_state.connections:
             assert isinstance(protocol, EdgeSocketProtocol)
-            await protocol.send(event)
-            framed.append(event[WIRE])
+            await protocol.send({"type": "websocket.send", FRAMES: [first, second]})
+            framed.append(first[WIRE])
         assert framed[0] is framed[1]
-        assert [await one.recv(), await two.recv()] == ["Grüße", "Grüße"]
+        for socket in (one, two):
+            assert [await socket.recv(), await socket.recv()] == ["Grüße", "x" * 300]
 
 
 UPGRADE = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"

@@ -3,12 +3,13 @@
 import asyncio
 from typing import Any, Self
 
+from testkit.ws_edge.answers import ALICE
 from testkit.ws_edge.edge import DEFAULTS, SECRET, Clock
 from testkit.ws_edge.stream import BINARY
 from ws_edge.auth.gateway import Caller
 from ws_edge.auth.quotas import Quota, Quotas
 from ws_edge.auth.tickets import Tickets
-from ws_edge.codec.frames import StreamCodec
+from ws_edge.codec.frames import FRAMES, StreamCodec
 from ws_edge.metrics import Metrics
 from ws_edge.model.authorization import Consumer
 from ws_edge.model.stores import Store
@@ -26,11 +27,19 @@ PLENTY = Quota(sockets=10, rows=10_000, frames_per_s=10_000, burst_s=1)
 class OneSocket:
     """A session with one hub. To a StreamClient it is a connection: `StreamClient(one_socket)`."""
 
-    def __init__(self, *stores: Store, binary: bool = False, **settings: Any) -> None:
-        """The socket may watch these stores."""
-        self.clock, self.wall_clock = Clock(), Clock()
-        self.hub = Hub(self.clock, 0.025)
-        self.caller = Caller(Consumer("alice", "alice", staff=False))
+    def __init__(
+        self,
+        *stores: Store,
+        binary: bool = False,
+        consumer: Consumer = ALICE,
+        beside: "OneSocket | None" = None,
+        **settings: Any,
+    ) -> None:
+        """The socket may watch these stores. `beside` is another one of the same hub, which shares its time."""
+        self.clock: Clock = Clock() if beside is None else beside.clock
+        self.wall_clock: Clock = Clock() if beside is None else beside.wall_clock
+        self.hub: Hub = Hub(self.clock, 0.025) if beside is None else beside.hub
+        self.caller = Caller(consumer)
         self.tickets = Tickets([SECRET], self.wall_clock, 60.0)
         self.subprotocol = BINARY if binary else ""
         self.reads = asyncio.Event()
@@ -97,7 +106,8 @@ class OneSocket:
 
     async def _send(self, event: dict[str, Any]) -> None:
         await self.reads.wait()
-        self._sent.put_nowait(event)
+        for frame in event.get(FRAMES, [event]):
+            self._sent.put_nowait(frame)
 
 
 async def settle() -> None:

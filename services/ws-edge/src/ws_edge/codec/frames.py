@@ -16,8 +16,11 @@ from ws_edge.model.states import Path, StoreKey
 from ws_edge.model.stores import Stores
 from ws_edge.watches.subscription import RowNews
 
-Frame = dict[str, Any]
-"""An encoded frame, as an ASGI `websocket.send` event; its `text` is encoded already."""
+Frame = dict[str, bytes]
+"""An encoded frame: its `text` in UTF-8 or its `bytes`, and its bytes as they go over the wire once it was sent."""
+
+FRAMES = "ws_edge.frames"
+"""Where an ASGI `websocket.send` event has its frames, which leave in one write."""
 
 BINARY_SUBPROTOCOL = "statecast.push.v2+proto"
 JSON_SUBPROTOCOL = "statecast.push.v2+json"
@@ -88,16 +91,10 @@ class Codec(ABC):
 
 
 class StreamCodec(Codec):
-    """The codec of push.v2. One serves any number of sockets.
-
-    Sockets that watch the same with the same id mostly get the same frame, one after the other: it is encoded once, and
-    framed once, because they are handed the same event.
-    """
+    """The codec of push.v2. One serves any number of sockets."""
 
     def __init__(self, *, binary: bool) -> None:
         self.binary = binary
-        self._last: PlaceFrame | None = None
-        self._last_frames: list[Frame] = []
         self.subprotocol = BINARY_SUBPROTOCOL if binary else JSON_SUBPROTOCOL
         self.body = bodies.binary_body if binary else bodies.json_body  # type: ignore[method-assign]
         self.error_body = bodies.binary_error if binary else bodies.json_error  # type: ignore[method-assign]
@@ -121,16 +118,13 @@ class StreamCodec(Codec):
 
     @override
     def place_frames(self, frame: PlaceFrame) -> list[Frame]:
-        if frame != self._last:
-            content = {"bytes": _binary_frame(frame)} if self.binary else {"text": _json_frame(frame)}
-            self._last, self._last_frames = frame, [{"type": "websocket.send", **content}]
-        return self._last_frames
+        return [{"bytes": _binary_frame(frame)} if self.binary else {"text": _json_frame(frame)}]
 
     @override
     def socket_frame(self, frame: ServerFrame) -> Frame | None:
         if self.binary:
-            return {"type": "websocket.send", "bytes": frame.SerializeToString()}
-        return {"type": "websocket.send", "text": json_bytes(_document(frame))}
+            return {"bytes": frame.SerializeToString()}
+        return {"text": json_bytes(_document(frame))}
 
 
 def _json_frame(frame: PlaceFrame) -> bytes:

@@ -11,7 +11,7 @@ from statecast.push.v2.push_pb2 import NamedWatch, Watching
 from ws_edge.auth.expiry import ExpiryTimer
 from ws_edge.channels import CHANNELS, EDGE_CONSUMER
 from ws_edge.codec.bodies import View
-from ws_edge.codec.frames import Codec, PlaceFrame
+from ws_edge.codec.frames import Codec, Frame, PlaceFrame
 from ws_edge.codec.requests import ChannelRequest, WatchRequest, watch_request
 from ws_edge.errors import ChannelEndedError, RequestError, TooManyWatchesError, UnknownChannelError
 from ws_edge.metrics import FrameTally
@@ -73,7 +73,8 @@ class ChannelWatch(Subscriber):
     """The names of watches that the client has not been told as they are now."""
     _watching: Watching | None = field(default=None, init=False)
     _has_begun: bool = field(default=False, init=False)
-    _owes_current: bool = field(default=True, init=False)
+    owes_current: bool = field(default=True, init=False)
+    """Whether the client has not been told yet that it has everything."""
 
     def __post_init__(self) -> None:
         self._expiry = ExpiryTimer(self.wall_clock, self._expire)
@@ -86,10 +87,6 @@ class ChannelWatch(Subscriber):
     def tree(self) -> "ChannelWatch":
         """What its frames belong to."""
         return self
-
-    @property
-    def has_more(self) -> bool:
-        return self._subscription is not None and self._subscription.has_news
 
     def bookmark(self) -> str:
         """A channel begins anew at each socket, so its token is worth nothing."""
@@ -132,13 +129,13 @@ class ChannelWatch(Subscriber):
 
     def take_current(self) -> bool:
         """Whether the client is to be told now that it has everything; true once."""
-        is_complete = self._owes_current and self._has_begun and all(tree.is_complete for tree in self.trees.values())
-        self._owes_current = self._owes_current and not is_complete
+        is_complete = self.owes_current and self._has_begun and all(tree.is_complete for tree in self.trees.values())
+        self.owes_current = self.owes_current and not is_complete
         return is_complete
 
     def completed(self) -> None:
         """A place that was not complete has ended."""
-        if self._owes_current:
+        if self.owes_current:
             self.listener.ready(self)
 
     @override
@@ -146,26 +143,28 @@ class ChannelWatch(Subscriber):
         self._subscription = subscription
         self.listener.ready(self)
 
-    def next_frame(self, codec: Codec, tally: FrameTally, max_bytes: int) -> PlaceFrame | None:  # noqa: ARG002  small rows
+    def next_frames(self, codec: Codec, tally: FrameTally, max_bytes: int) -> list[Frame]:  # noqa: ARG002  small rows
         """Takes the records that have changed, and begins and ends watches by them."""
         subscription = self._subscription
         if subscription is None or subscription.is_ended:
-            return None
+            return []
         if subscription.take_beginning() is not None:
             self._begin_anew()
         while (news := subscription.take_row()) is not None:
             self._note(news.state)
         token = subscription.take_token()
+        if subscription.has_news:
+            self.listener.ready(self)
         if token and (fault := self._fault()) is not None:
             self.listener.failed(self, fault)
-            return None
+            return []
         rows = self._rows(codec) if token else []
         self._has_begun = self._has_begun or bool(token)
         watching, current = self._watching if token else None, self.take_current()
         if not (watching or rows or current):
-            return None
+            return []
         self._watching = None
-        return PlaceFrame(self.id, (), watching, rows, token, current)
+        return codec.place_frames(PlaceFrame(self.id, (), watching, rows, token, current))
 
     def _begin_anew(self) -> None:
         self._named.clear()

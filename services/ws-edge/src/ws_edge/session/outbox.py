@@ -2,12 +2,11 @@
 
 import asyncio
 import types
-from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ws_edge.codec.frames import Codec, Frame
+from ws_edge.codec.frames import FILL_BYTES, FRAMES, Codec, Frame
 from ws_edge.metrics import FrameTally
 from ws_edge.session.channel_watch import ChannelWatch
 from ws_edge.session.place import Place
@@ -19,76 +18,37 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 @dataclass(slots=True, eq=False)
-class Outbox:
-    """Holds frames about the socket, which go first, and places that have something to say, which take turns.
+class SocketWriter:
+    """Sends frames about the socket, which go first, and those of places that have something to say, which take turns.
 
-    It holds no rows: a place makes its next frame when it is sent, so a slow client costs what it watches.
+    It holds no rows: a place makes its next frame when it is sent, so a slow client costs what it watches. What waits
+    at the end of a turn of the loop leaves in one write. A task lives only while there is something to send.
     """
 
     codec: Codec
     tally: FrameTally
     max_frame_bytes: int
-    _frames: deque[Frame] = field(default_factory=deque, init=False)
-    _places: dict[Place | ChannelWatch, None] = field(default_factory=dict, init=False)
-
-    def __contains__(self, place: Place | ChannelWatch) -> bool:
-        return place in self._places
-
-    @property
-    def replies(self) -> int:
-        """How many frames about the socket wait; no more requests are read when they are many."""
-        return len(self._frames)
-
-    def put(self, frame: Frame) -> None:
-        """Adds a frame about the socket."""
-        self._frames.append(frame)
-
-    def ready(self, place: Place | ChannelWatch) -> None:
-        """Adds a place, unless it waits already."""
-        self._places[place] = None
-
-    def withdraw(self, place: Place | ChannelWatch) -> None:
-        """Forgets a place, and all that it has not sent."""
-        self._places.pop(place, None)
-
-    def clear(self) -> None:
-        """Forgets everything."""
-        self._frames.clear()
-        self._places.clear()
-
-    def take(self) -> Frame | None:
-        """Removes and returns the next frame; None when there is none."""
-        while not self._frames and self._places:
-            place = next(iter(self._places))
-            del self._places[place]
-            frame = place.next_frame(self.codec, self.tally, self.max_frame_bytes)
-            if place.has_more:
-                self._places[place] = None
-            if frame is not None:
-                self._frames.extend(self.codec.place_frames(frame))
-        return self._frames.popleft() if self._frames else None
-
-
-@dataclass(slots=True, eq=False)
-class SocketWriter:
-    """Sends the frames of an outbox; a task lives only while there is something to send."""
-
-    outbox: Outbox
     send: Send
     clock: Callable[[], float]
     end_code: int | None = field(default=None, init=False)
     """The code with which this side or the protocol has ended the socket; from then on nothing is sent any more."""
     writing_since: float | None = field(default=None, init=False)
-    """When the frame that is being sent was handed to the socket; None while nothing is sent."""
+    """When the frames that are being sent were handed to the socket; None while nothing is sent."""
     sent_at: float = field(init=False)
-    """When the last frame was handed to the socket."""
+    """When the last frames were handed to the socket."""
+    _frames: list[Frame] = field(default_factory=list, init=False)
+    """Those about the socket that wait."""
+    _places: dict[Place | ChannelWatch, None] = field(default_factory=dict, init=False)
     _is_writing: bool = field(default=False, init=False)
-    """Whether `_write` runs: an item that is taken to be sent may add to the outbox, before there is a task."""
+    """Whether `_write` runs, or will in the next turn of the loop."""
     _task: asyncio.Task[None] | None = field(default=None, init=False)
     _closing: asyncio.Task[None] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.sent_at = self.clock()
+
+    def __contains__(self, place: Place | ChannelWatch) -> bool:
+        return place in self._places
 
     @property
     def is_idle(self) -> bool:
@@ -98,19 +58,24 @@ class SocketWriter:
     def put(self, frame: Frame | None, /) -> None:
         """Sends a frame about the socket, before all rows that wait; None is nothing."""
         if self.end_code is None and frame is not None:
-            self.outbox.put(frame)
+            self._frames.append(frame)
             self._begin()
 
-    def ready(self, place: Place | ChannelWatch) -> None:
-        """Sends the next frames of a place, in turn with all others."""
+    def ready(self, place: Place | ChannelWatch, /) -> None:
+        """Sends the next frame of a place, in turn with all others; a place that has more says so again by then."""
         if self.end_code is None:
-            self.outbox.ready(place)
-            self._begin()
+            self._places[place] = None
+            if not self._is_writing:
+                self._begin()
+
+    def withdraw(self, place: Place | ChannelWatch, /) -> None:
+        """Forgets a place, and all that it has not sent."""
+        self._places.pop(place, None)
 
     async def catch_up(self) -> None:
         """Waits until fewer than MAX_REPLIES frames about the socket wait, or nothing is being sent any more."""
-        while self.outbox.replies >= MAX_REPLIES and self._task is not None:
-            await asyncio.wait({self._task})
+        while len(self._frames) >= MAX_REPLIES and self._is_writing:
+            await (asyncio.sleep(0) if self._task is None else asyncio.wait({self._task}))
 
     def close(self, code: int, reason: str) -> None:
         """Closes the socket after the frame being sent, unless its client does not read anyway. Does not wait."""
@@ -121,7 +86,7 @@ class SocketWriter:
     def end(self, code: int, reason: str) -> None:
         """Forgets everything unsent, and closes the socket as soon as its client has read the frames that were sent."""
         self.end_code = code
-        self.outbox.clear()
+        self._clear()
         self._begin_to_end(code, reason)
 
     async def closed(self) -> None:
@@ -131,6 +96,7 @@ class SocketWriter:
 
     def stop(self) -> None:
         """Sends nothing any more."""
+        self._clear()
         for task in (self._task, self._closing):
             if task is not None:
                 task.cancel()
@@ -138,17 +104,25 @@ class SocketWriter:
     def _begin_to_end(self, code: int, reason: str) -> None:
         self._closing = start_eagerly(self._end({"type": "websocket.close", "code": code, "reason": reason}))
 
+    def _clear(self) -> None:
+        self._frames.clear()
+        self._places.clear()
+
     def _begin(self) -> None:
         if not self._is_writing:
-            self._task = start_eagerly(self._write())
+            self._is_writing = True
+            asyncio.get_running_loop().call_soon(self._start)
+
+    def _start(self) -> None:
+        self._task = start_eagerly(self._write())
 
     async def _write(self) -> None:
-        self._is_writing = True
         try:
-            while self.end_code is None and (frame := self.outbox.take()) is not None:
-                self.writing_since = self.sent_at = self.clock()
-                await self.send(frame)
-                self.outbox.tally.sent += 1
+            while self.end_code is None and (self._frames or self._places):
+                if frames := self._take():
+                    self.writing_since = self.sent_at = self.clock()
+                    await self.send({"type": "websocket.send", FRAMES: frames})
+                    self.tally.sent += len(frames)
         except OSError:
             return  # the socket is closed; its reader hears of it as well
         finally:
@@ -156,7 +130,22 @@ class SocketWriter:
             self._is_writing = False
             self._task = None
 
-    async def _end(self, close: Frame) -> None:
+    def _take(self) -> list[Frame]:
+        """Removes and returns the next frames, as many as one write should have; none when no place has one."""
+        taken, size = list[Frame](), 0
+        while size < FILL_BYTES and (self._frames or self._places):
+            if self._frames:
+                frames = [self._frames.pop(0)]
+            else:
+                place = next(iter(self._places))
+                del self._places[place]
+                frames = place.next_frames(self.codec, self.tally, self.max_frame_bytes)
+            taken += frames
+            for frame in frames:
+                size += len(frame.get("text") or frame["bytes"])
+        return taken
+
+    async def _end(self, close: dict[str, Any]) -> None:
         try:
             if self._task is not None:
                 self._task.cancel()
@@ -173,8 +162,8 @@ class SocketWriter:
 def start_eagerly(coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
     """Runs the coroutine until it ends (then there is no task) or first has to wait; raises its errors until then.
 
-    Python 3.12 has this as eager tasks. Most frames are taken by their socket at once, and a task for each would cost
-    more than the frame: without it the edge sends twice as many frames with the same processor time.
+    Python 3.12 has this as eager tasks. Most frames are taken by their socket at once, and a task would cost more than
+    a frame.
 
     Until it waits, asyncio.current_task() is that of its caller, so it must not use asyncio.timeout().
     """

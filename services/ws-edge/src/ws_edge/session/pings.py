@@ -6,7 +6,7 @@ from dataclasses import InitVar, dataclass, field
 
 from statecast.push.v2.push_pb2 import Blind, Bookmark, Ping
 from ws_edge.session.channel_watch import ChannelWatch
-from ws_edge.session.outbox import Outbox
+from ws_edge.session.outbox import SocketWriter
 from ws_edge.session.place import Place
 
 PING_S = 20
@@ -40,7 +40,7 @@ class Pings:
         self._looked_at = now
         return frozenset(_lags(places, now)) != self._blind_ids
 
-    def ping(self, places: Iterable[Place | ChannelWatch], outbox: Outbox, now: float) -> Ping:
+    def ping(self, places: Iterable[Place | ChannelWatch], writer: SocketWriter, now: float) -> Ping:
         """Returns the ping to send now."""
         places, self._pinged_at = tuple(places), now
         lags = _lags(places, now)
@@ -49,15 +49,15 @@ class Pings:
         for watch_id, lag in sorted(lags.items()):
             by_lag[round(lag) or 1].append(watch_id)
         blind = [Blind(ids=ids, lag_s=lag) for lag, ids in sorted(by_lag.items())]
-        return Ping(bookmarks=self._bookmarks(places, outbox, now), blind=blind)
+        return Ping(bookmarks=self._bookmarks(places, writer, now), blind=blind)
 
-    def _bookmarks(self, places: Iterable[Place | ChannelWatch], outbox: Outbox, now: float) -> list[Bookmark]:
+    def _bookmarks(self, places: Iterable[Place | ChannelWatch], writer: SocketWriter, now: float) -> list[Bookmark]:
         if now - self._bookmarked_at < BOOKMARKS_S:
             return []
         self._bookmarked_at = now
         bookmarks = []
         for place in places:
-            token = "" if place in outbox else place.bookmark()
+            token = "" if place in writer else place.bookmark()
             if token:
                 bookmarks.append(Bookmark(id=place.tree.id, path=place.full_path, token=token))
         return bookmarks

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from statecast.push.v2.push_pb2 import Watching
 from ws_edge.codec.bodies import View
-from ws_edge.codec.frames import ENVELOPE_BYTES, FILL_BYTES, Codec, PlaceFrame
+from ws_edge.codec.frames import ENVELOPE_BYTES, FILL_BYTES, Codec, Frame, PlaceFrame
 from ws_edge.errors import RequestError, RowTooLargeError, UnreadableRowError
 from ws_edge.metrics import FrameTally
 from ws_edge.model.documents import field_holding
@@ -23,6 +23,34 @@ if TYPE_CHECKING:
     from ws_edge.session.tree import Tree
 
 log = structlog.get_logger(__name__)
+
+
+MAX_SHARED_FRAMES = 64
+"""How many frames of the same news are kept: most who watch the same have the same few ids."""
+
+
+@dataclass(slots=True, eq=False)
+class News:
+    """All that a frame of a place says, apart from the place itself."""
+
+    watching: Watching | None = None
+    rows: list[bytes] = field(default_factory=list)
+    token: str = ""
+    current: bool = False
+    commits: list[int] = field(default_factory=list)
+    """When the changes in it were committed, in nanoseconds since 1970."""
+    _frames: dict[tuple[int, Path], list[Frame]] = field(default_factory=dict, init=False)
+
+    def frames(self, codec: Codec, watch_id: int, path: Path) -> list[Frame]:
+        """Returns the frame of a place, encoded once for all that have the same id and path; none for no news."""
+        frames = self._frames.get((watch_id, path))
+        if frames is None:
+            if len(self._frames) >= MAX_SHARED_FRAMES:
+                self._frames.clear()
+            content = self.watching, self.rows, self.token, self.current
+            frames = codec.place_frames(PlaceFrame(watch_id, path, *content)) if any(content) else []
+            self._frames[watch_id, path] = frames
+        return frames
 
 
 @dataclass(slots=True, eq=False)
@@ -51,11 +79,6 @@ class Place(Subscriber):
         limit, interval = self.question.limit, self.tree.interval
         return limit if not interval or interval >= 1 else round(limit / interval)
 
-    @property
-    def has_more(self) -> bool:
-        """Whether something waits to be sent."""
-        return bool(self._carried) or (self.subscription is not None and self.subscription.has_news)
-
     def bookmark(self) -> str:
         """Returns a newer token when nothing has happened; empty when there is none."""
         return "" if self.subscription is None or self._carried else self.subscription.bookmark()
@@ -64,41 +87,62 @@ class Place(Subscriber):
         """Returns for how many seconds the place may be out of date; 0 when it is not."""
         return 0.0 if self.subscription is None else self.subscription.blind_s(now)
 
-    def next_frame(self, codec: Codec, tally: FrameTally, max_bytes: int) -> PlaceFrame | None:
-        """Takes what waits, as much as fits into a frame; None when there is nothing to say."""
+    def next_frames(self, codec: Codec, tally: FrameTally, max_bytes: int) -> list[Frame]:
+        """Takes what waits, as much as fits into a frame; none when there is nothing to say."""
         subscription, tree = self.subscription, self.tree
         if subscription is None or subscription.is_ended:
-            return None
+            return []
+        form = codec, self.view
+        shared = None if self._is_unlike_others else subscription.shared_news()
+        news = None if shared is None else shared.get(form)
+        if news is not None:
+            subscription.take_all()
+        else:
+            news = self._next_news(subscription, codec, max_bytes)
+            if self._carried or subscription.has_news:
+                tree.ready(self)
+            elif shared is not None and subscription.is_level:
+                shared[form] = news
+        for commit_ns in news.commits:
+            tally.aged((time_ns() - commit_ns) / 1e9)
+        return news.frames(codec, tree.id, self.full_path)
+
+    def _next_news(self, subscription: Subscription, codec: Codec, max_bytes: int) -> News:
+        tree, news = self.tree, News()
         beginning = subscription.take_beginning()
-        watching = None if beginning is None else self._watching(subscription, beginning)
-        if beginning is not None and beginning.resumed:
-            for row in subscription.rows():
+        if beginning is not None:
+            news.watching = self._watching(subscription, beginning)
+            for row in subscription.rows() if beginning.resumed else ():
                 tree.follow(self, row)
-        rows = self._take_bodies(subscription, codec, tally, max_bytes)
+        rows = self._take_bodies(subscription, codec, news.commits, max_bytes)
         if subscription.is_ended:  # by what a row has brought
-            return None
-        token = "" if self._carried else subscription.take_token()
-        if token:
+            return News()
+        news.rows, news.token = rows, "" if self._carried else subscription.take_token()
+        if news.token:
             tree.completed(self)
-        current = tree.take_current()
-        if not (watching or rows or token or current):
-            return None
-        return PlaceFrame(tree.id, self.full_path, watching, rows, token, current)
+        news.current = tree.take_current()
+        return news
 
     @override
     def ready(self, subscription: Subscription, /) -> None:
         self.subscription = subscription
-        self.tree.listener.ready(self)
+        self.tree.ready(self)
 
-    def _take_bodies(self, subscription: Subscription, codec: Codec, tally: FrameTally, max_bytes: int) -> list[bytes]:
-        """Takes rows as far as they fit, and follows each."""
+    @property
+    def _is_unlike_others(self) -> bool:
+        """Whether its next frame must be made for it alone."""
+        tree = self.tree
+        return bool(self._carried) or len(self.path) < len(tree.request.steps) or tree.owes_current
+
+    def _take_bodies(self, subscription: Subscription, codec: Codec, commits: list[int], max_bytes: int) -> list[bytes]:
+        """Takes rows as far as they fit, and follows each; adds when those that are new were committed."""
         rows, size = list(self._carried), sum(map(len, self._carried))
         self._carried = ()
         if (failure := subscription.take_failure()) is not None:
             rows.append(codec.error_body(StoreKey(self.question.store.name, ""), failure))
         while size < FILL_BYTES and (news := subscription.take_row()) is not None:
             self.tree.follow(self, news.state)
-            body = self._body(news, codec, tally, max_bytes)
+            body = self._body(news, codec, commits, max_bytes)
             if body is None:
                 continue
             if rows and size + len(body) > max_bytes - ENVELOPE_BYTES:
@@ -108,7 +152,7 @@ class Place(Subscriber):
             size += len(body) + 1
         return rows
 
-    def _body(self, news: RowNews, codec: Codec, tally: FrameTally, max_bytes: int) -> bytes | None:
+    def _body(self, news: RowNews, codec: Codec, commits: list[int], max_bytes: int) -> bytes | None:
         """Encodes a row; when no frame can hold it, the error that says so."""
         state = news.state
         try:
@@ -126,7 +170,7 @@ class Place(Subscriber):
             )
             return self._error_body(state, codec, RowTooLargeError(text))
         if body is not None and not news.snapshot and state.commit_ns is not None:
-            tally.aged((time_ns() - state.commit_ns) / 1e9)
+            commits.append(state.commit_ns)
         return body
 
     def _error_body(self, state: KeyState, codec: Codec, error: RequestError) -> bytes:

@@ -9,10 +9,12 @@ from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame, Opcode
 
+from ws_edge.codec.frames import FRAMES
+from ws_edge.codec.frames import Frame as EncodedFrame
 from ws_edge.errors import CONTROL, LOST, NO_PONG, by_protocol
 
-WIRE = "ws_edge.wire"
-"""Where an ASGI `websocket.send` event keeps its bytes as they go over the wire."""
+WIRE = "wire"
+"""Where a frame keeps its bytes as they go over the wire."""
 
 CONTROL_EVENT: Any = {"type": "websocket.receive", CONTROL: True}
 
@@ -79,8 +81,8 @@ class EdgeHttpProtocol(HttpToolsProtocol):
 class EdgeSocketProtocol(WebSocketsSansIOProtocol):
     """As its base, with nine differences.
 
-    - An event that is sent to many sockets is framed once: a server's frame is neither masked nor, here, compressed,
-      so the bytes are the same for all.
+    - It sends any number of frames in one write. A frame for many sockets is encoded once: a server's is neither masked
+      nor, here, compressed, so the bytes are the same for all.
     - The base closes a transport gracefully, which never ends when the peer's window is full: the connection, its
       buffer and its subscriptions would stay until TCP gives up. Here a transport that is not flushed
       soon is aborted.
@@ -125,15 +127,12 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
             self.handshake_complete = self.handshake_complete or self.close_sent
             self._parse_later()
             return
-        await self.writable.wait()
+        if not self.writable.is_set():
+            await self.writable.wait()
         if self.disconnected or self.close_sent or self.transport.is_closing():
             raise ClientDisconnected
-        wire = message.get(WIRE)
-        if wire is None:
-            text = message.get("text")  # encoded already
-            frame = Frame(Opcode.BINARY, message["bytes"]) if text is None else Frame(Opcode.TEXT, text)
-            wire = message[WIRE] = frame.serialize(mask=False)
-        self.transport.write(wire)
+        frames = message[FRAMES]
+        self.transport.write(_wire(frames[0]) if len(frames) == 1 else b"".join(map(_wire, frames)))
 
     async def receive(self) -> Any:
         if self.read_paused and self.queue.empty():
@@ -279,3 +278,11 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
         transport: Any = self.transport
         if not self.disconnected and transport.get_write_buffer_size():
             self.loop.call_later(2 * LINGER_S, transport.abort)
+
+
+def _wire(frame: EncodedFrame) -> bytes:
+    wire = frame.get(WIRE)
+    if wire is None:
+        opcode, payload = (Opcode.TEXT, frame["text"]) if "text" in frame else (Opcode.BINARY, frame["bytes"])
+        wire = frame[WIRE] = Frame(opcode, payload).serialize(mask=False)
+    return wire

@@ -13,7 +13,7 @@ from ws_edge.codec.frames import Codec
 from ws_edge.codec.requests import ClientRequest
 from ws_edge.errors import BY_PROTOCOL, CLOSE_EXPIRED, CONTROL, RequestError
 from ws_edge.session.context import SessionContext
-from ws_edge.session.outbox import Outbox, Send, SocketWriter
+from ws_edge.session.outbox import Send, SocketWriter
 from ws_edge.session.pings import PING_S, Pings
 from ws_edge.session.replies import Replies
 from ws_edge.session.watches import Watches
@@ -51,8 +51,8 @@ class Session:
 
     def __post_init__(self, send: Send) -> None:
         context = self.context
-        outbox = Outbox(self.codec, context.metrics.frames, context.settings.max_sent_frame_bytes)
-        self.writer = SocketWriter(outbox, send, context.clock)
+        tally, max_bytes = context.metrics.frames, context.settings.max_sent_frame_bytes
+        self.writer = SocketWriter(self.codec, tally, max_bytes, send, context.clock)
         self._replies = Replies(self.codec, self.writer, context.metrics)
         self._watches = Watches(context, self.caller.consumer, self.reservation, self.writer, self._replies)
         self._pings = Pings(context.clock())
@@ -156,7 +156,7 @@ class Session:
         return max(0, int(expires_at - now))
 
     def _ping(self, now: float) -> None:
-        self._replies.say(ping=self._pings.ping(self._watches.places(), self.writer.outbox, now))
+        self._replies.say(ping=self._pings.ping(self._watches.places(), self.writer, now))
 
     def _hello(self, expires_in_s: int) -> Hello:
         settings = self.context.settings

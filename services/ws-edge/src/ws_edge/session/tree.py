@@ -1,6 +1,6 @@
 """A watch of a client: its first place, and, with steps, a place below for each row that names one."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -27,6 +27,10 @@ ROOT: Path = ()
 class Parent(Protocol):
     """The channel of a tree."""
 
+    @property
+    def owes_current(self) -> bool:
+        """Whether the client has not been told yet that it has everything of the channel."""
+
     def take_current(self) -> bool:
         """Whether the client is to be told now that it has everything of the channel; true once."""
 
@@ -49,9 +53,6 @@ class Listener(Protocol):
         Raises TooManyWatchesError or TooManyFieldListsError when it may not be watched.
         """
 
-    def ready(self, place: Place, /) -> None:
-        """The place has a frame to send."""
-
     def remove(self, place: Place, /) -> None:
         """The place has ended: it counts no more, and no frame of it may be sent."""
 
@@ -73,6 +74,8 @@ class Tree:
     consumer: Consumer
     hub: Hub
     listener: Listener
+    ready: Callable[[Place], None]
+    """Takes places that have a frame to send."""
     interval: float
     """In seconds."""
     parent: Parent | None = None
@@ -121,6 +124,11 @@ class Tree:
         for path in [each for each in self._below if len(each) > depth and each[:depth] == place.path]:
             if path[: depth + 1] not in self.places:
                 del self._below[path]
+
+    @property
+    def owes_current(self) -> bool:
+        """Whether the client has not been told yet that it has everything."""
+        return self._owes_current if self.parent is None else self.parent.owes_current
 
     def take_current(self) -> bool:
         """Whether the client is to be told now that it has everything; true once."""
@@ -207,7 +215,7 @@ class Tree:
         if self.parent is not None:
             self.parent.completed()
         elif self._owes_current:
-            self.listener.ready(root)
+            self.ready(root)
 
     def _end(self, path: Path) -> None:
         """As `_prune`, and tells the client, to which the row says nothing of it."""

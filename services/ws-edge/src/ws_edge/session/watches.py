@@ -102,7 +102,7 @@ class Watches(Listener, ChannelListener):
         self.writer.ready(place)
 
     def withdraw(self, place: Place | ChannelWatch, /) -> None:
-        self.writer.outbox.withdraw(place)
+        self.writer.withdraw(place)
 
     def place_ended(self, tree_id: int, path: Path, error: RequestError | None = None, /) -> None:
         self.replies.ended(tree_id, path, error)
@@ -111,7 +111,7 @@ class Watches(Listener, ChannelListener):
         check_rights(self.consumer, request.question, request.steps)
         interval = self.context.interval(request.interval_ms, request.question.store)
         prefix = (name,) if channel is not None else ()
-        return Tree(request, self.consumer, self.context.hub, self, interval, channel, prefix)
+        return Tree(request, self.consumer, self.context.hub, self, self.writer.ready, interval, channel, prefix)
 
     def failed(self, tree: Tree | ChannelWatch, error: RequestError, /) -> None:
         self._end_tree(tree, error)

@@ -47,9 +47,8 @@ class Hub:
         """
         now = self._clock()
         watch = self._watches.get(question) or Watch(question, now)
-        subscription = Subscription(watch, subscriber, options, now)
+        subscription = watch.subscription(subscriber, options, now)
         self._watches[question] = watch
-        watch.add(subscription)
         self.subscriptions += 1
         is_fresh = watch.status is WatchStatus.HELD or now - watch.confirmed_at <= options.interval
         if is_fresh and watch.window.can_begin(subscription.token):

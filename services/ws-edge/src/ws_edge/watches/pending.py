@@ -2,25 +2,44 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ws_edge.model.states import Position
 
 Names = frozenset[str] | None
 """Fields of a row that have changed; None for the whole row."""
 
 
-@dataclass(slots=True, eq=False)
-class Entry:
+class Entry(NamedTuple):
     """A key that waits. The row itself is looked up when it is sent, so that it is the newest."""
 
-    number: int
-    """Entries are numbered in the order in which they were added."""
     names: Names
     """Fields that have changed since the row that the client holds; None when it is to get the whole row."""
     held: bool
     """Whether the client may hold a row under the key."""
-    snapshot: bool
+    snapshot: bool = False
     """Whether it waits because the subscription begins, and not because it changed now."""
     skipped: int = 0
     """How many versions were left out because the client read slowly."""
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """Changes that wait alike for many subscriptions, and the news that were made of them for the first."""
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    news: dict[Any, Any] = field(default_factory=dict)
+    """By how they were made; they are as of `position`."""
+    position: Position | None = None
+
+    def news_at(self, position: Position) -> dict[Any, Any]:
+        """Returns the news; those as of another position are forgotten."""
+        if self.position is not position:
+            self.position, self.news = position, {}
+        return self.news
+
+
+NOTHING = Batch()
 
 
 @dataclass(slots=True, eq=False)
@@ -28,70 +47,85 @@ class Pending:
     """Entries by key, so that a slow client costs a bounded amount of memory.
 
     They are taken in rounds, each of the keys that waited when it began: so each round ends, however often keys change.
+    Those who wait for the same share a batch, until one of them takes a part of it or has to wait for more.
     """
 
-    _entries: dict[str, Entry] = field(default_factory=dict, init=False)
-    _last: int = field(default=0, init=False)
-    """The number of the newest entry."""
+    batch: Batch | None = field(default=NOTHING, init=False)
+    """None when the entries are its own."""
+    entries: dict[str, Entry] = field(default_factory=lambda: NOTHING.entries, init=False)
     _round: int = field(default=0, init=False)
-    """The number of the last entry of the round."""
+    """How many of the oldest entries belong to the round."""
     _is_offered: bool = field(default=False, init=False)
-    _baseless: set[str] = field(default_factory=set, init=False)
+    _baseless: frozenset[str] = field(default=frozenset(), init=False)
     """Keys of which the client got an error: the next version is sent whole."""
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self.entries)
 
     def __contains__(self, key: str) -> bool:
-        return key in self._entries
+        return key in self.entries
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether nothing waits, and the client has each row as it was sent."""
+        return not self.entries and not self._baseless
+
+    def share(self, batch: Batch) -> None:
+        """Waits for a batch; nothing waits yet. NOTHING takes what waits out."""
+        self.batch, self.entries, self._is_offered = batch, batch.entries, False
 
     def begin(self, keys: Iterable[str], held: bool) -> None:
         """Adds the rows that a subscription begins with, each whole; `held` says whether the client may hold them."""
-        for key in keys:
-            self._last += 1
-            self._entries[key] = Entry(self._last, None, held, snapshot=True)
+        self._own().update((key, Entry(None, held, snapshot=True)) for key in keys)
 
     def add(self, key: str, names: Names, held: bool) -> bool:
         """Adds a change; names unite with those of the entry that waits, which stays where it is.
 
         Returns whether a version that the subscriber knows of was left out by it.
         """
-        entry = self._entries.get(key)
+        entries = self._own()
+        entry = entries.get(key)
         if entry is None:
-            self._last += 1
-            names = None if key in self._baseless else names
-            self._entries[key] = Entry(self._last, names, held, snapshot=False)
+            entries[key] = Entry(None if key in self._baseless else names, held)
             return False
-        entry.names = None if entry.names is None or names is None else entry.names | names
-        entry.snapshot = False
-        entry.skipped += self._is_offered
+        names = None if entry.names is None or names is None else entry.names | names
+        entries[key] = Entry(names, entry.held, False, entry.skipped + self._is_offered)
         return self._is_offered
 
     def begin_round(self) -> None:
         """Begins a round of the keys that wait now."""
-        self._round = self._last
+        self._round = len(self.entries)
 
     def has_round(self) -> bool:
         """Whether a key of the round waits."""
-        first = next(iter(self._entries.values()), None)
-        return first is not None and first.number <= self._round
+        return self._round > 0
 
     def take(self) -> tuple[str, Entry] | None:
         """Removes and returns the oldest key of the round; None when the round has ended."""
-        if not self.has_round():
+        if not self._round:
             return None
-        key = next(iter(self._entries))
-        self._baseless.discard(key)
-        entry = self._entries.pop(key)
-        self._is_offered = bool(self._entries)
+        entries = self._own()
+        key = next(iter(entries))
+        entry = entries.pop(key)
+        self._round -= 1
+        if self._baseless:
+            self._baseless -= {key}
+        self._is_offered = bool(entries)
+        if not entries:
+            self.share(NOTHING)
         return key, entry
 
     def offered(self) -> None:
         """Notes that the subscriber knows of the entries: changes of theirs count as skipped from now on."""
-        self._is_offered = bool(self._entries)
+        self._is_offered = bool(self.entries)
 
     def failed(self, key: str) -> None:
         """Notes that the row was not sent, so that the next version is whole."""
-        self._baseless.add(key)
-        if (entry := self._entries.get(key)) is not None:
-            entry.names = None
+        self._baseless |= {key}
+        if (entry := self.entries.get(key)) is not None:
+            self._own()[key] = entry._replace(names=None)
+
+    def _own(self) -> dict[str, Entry]:
+        if self.batch is not None:
+            self.batch, self.entries = None, dict(self.entries)
+        return self.entries

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from google.protobuf.message import Message
 
 from ws_edge.errors import RequestError
-from ws_edge.model.authorization import Consumer, may_see, seen_by
+from ws_edge.model.authorization import Consumer
 from ws_edge.model.states import KeyState, Position, StoreKey
+from ws_edge.watches.audience import Audience
 from ws_edge.watches.moves import Move
-from ws_edge.watches.pending import Names, Pending
-from ws_edge.watches.token import Resumption, mask_of, resumption_of, token_of
+from ws_edge.watches.pending import NOTHING, Batch, Names, Pending
+from ws_edge.watches.token import Resumption, resumption_of, token_of
 
 if TYPE_CHECKING:
     from ws_edge.watches.watch import Watch
+
+LARGE_ROW = 8192
+"""Bytes of an encoded row that may be beyond a frame as JSON. A client that resumes may have got an error in its place,
+so it is no base of a delta."""
 
 BLIND_AFTER_S = 3.0
 """For so long answers may stay out before a subscription counts as blind."""
@@ -90,6 +97,7 @@ class Subscription:
     """
 
     watch: Watch
+    audience: Audience
     subscriber: Subscriber
     options: WatchOptions
     asked_at: float
@@ -104,22 +112,19 @@ class Subscription:
     failure: RequestError | None = field(default=None, init=False)
     """Why its row cannot be read, until the subscriber has taken it."""
     _pending: Pending = field(default_factory=Pending, init=False)
-    _mask: int = field(init=False)
     _beginning: Beginning | None = field(default=None, init=False)
     _owes_token: bool = field(default=False, init=False)
     _is_in_round: bool = field(default=False, init=False)
     _round_position: Position | None = field(default=None, init=False)
     """The position of the window when the round began; None when it was outdated."""
     _sent: Position | None = field(default=None, init=False)
-    """The newest position of the rows and departures that were taken."""
+    """The newest position of the rows and departures that were taken; None when the last token is no older."""
     _last_token: Position | None = field(default=None, init=False)
     _floor: Position | None = field(default=None, init=False)
     """Of a key that resumed from a position that is not known here yet: what is not newer is no news."""
 
     def __post_init__(self) -> None:
-        options = self.options
-        self._mask = mask_of(self.watch.question, options.fields, options.consumer)
-        self.token = resumption_of(self._mask, options.token)
+        self.token = resumption_of(self.audience.mask, self.options.token)
 
     @property
     def is_ended(self) -> bool:
@@ -128,11 +133,32 @@ class Subscription:
     @property
     def has_news(self) -> bool:
         """Whether there is something to take."""
-        if self.is_ended:
-            return False
-        if self._pending or self._beginning is not None or self.failure is not None:
-            return True
-        return self._owes_token and not self.watch.window.is_outdated
+        if self._pending.entries or self._beginning is not None or self.failure is not None:
+            return self.status is not ENDED
+        return self._owes_token and self.status is not ENDED and not self.watch.window.is_outdated
+
+    def shared_news(self) -> dict[Any, Any] | None:
+        """Returns the news that were made for others who wait for the same, by how they were made.
+
+        None unless all that this subscription has to say is what they have.
+        """
+        batch, window = self._pending.batch, self.watch.window
+        if batch is None or batch is NOTHING or window.is_outdated or window.position is None:
+            return None
+        is_other = self._owes_token or self._is_in_round or self._sent is not None
+        if is_other or self._beginning is not None or self.failure is not None:
+            return None
+        return batch.news_at(window.position)
+
+    @property
+    def is_level(self) -> bool:
+        """Whether the client has all that is known here, as of the last token."""
+        return self._pending.is_clear and self._sent is None and not self._owes_token
+
+    def take_all(self) -> None:
+        """Takes all that waits and its token, as one of the shared news."""
+        self._pending.share(NOTHING)
+        self._last_token = self.watch.window.position
 
     def take_beginning(self) -> Beginning | None:
         """Returns how the subscription begins, once."""
@@ -192,7 +218,7 @@ class Subscription:
 
     def visible_rows(self) -> Iterator[KeyState]:
         """Returns the rows that the consumer may see now."""
-        seen = (self._visible(row) for row in tuple(self.watch.window.rows.values()))
+        seen = map(self.audience.seen, tuple(self.watch.window.rows.values()))
         return (row for row in seen if row is not None)
 
     def blind_s(self, now: float) -> float:
@@ -211,29 +237,37 @@ class Subscription:
         missed = window.missed_after(token.position) if token is not None and self._can_resume() else None
         self._beginning, self._owes_token = Beginning(missed is not None), True
         if missed is not None:
+            for row in self.visible_rows():
+                if isinstance(row.row, Message) and row.row.ByteSize() >= LARGE_ROW:
+                    self._pending.failed(row.key.member)
             self._pending.begin(missed, held=True)
             if token is not None and window.position is not None and token.position > window.position:
                 self._floor = token.position
         else:
-            self._pending.begin((key for key, row in window.rows.items() if self._visible(row)), held=False)
+            self._pending.begin((key for key, row in window.rows.items() if self.audience.seen(row)), held=False)
 
-    def note(self, move: Move) -> bool:
-        """Adds a change of the window, unless the consumer may not see it or the client has it.
+    def note(self, moves: Sequence[Move], batches: dict[Audience, Batch]) -> int:
+        """Adds changes of the window, except those that the consumer may not see or the client has.
 
-        Returns whether a version was left out by it, because the client reads slowly.
+        `batches` are those of the audiences that were asked before. Returns how many versions were left out by it,
+        because the client reads slowly.
         """
-        saw, sees = move.is_seen(self.options.consumer)
-        if self._is_known(move) or not (saw or sees):
+        if self.audience.members > 1 and self._floor is None and self._pending.is_clear:
+            batch = batches.get(self.audience)
+            if batch is None:
+                batch = batches[self.audience] = self.audience.batch(moves)
+            self._pending.share(batch)
+            return 0
+        return sum(map(self._note, moves))
+
+    def _note(self, move: Move) -> bool:
+        if self._is_known(move):
             return False
-        has_base, self._floor = self._floor is None, None
-        if not (saw and sees and has_base and (self.options.delta or self.options.fields)):
-            return self._pending.add(move.key, None, held=saw or not has_base)
-        names = move.names(self.options.consumer)
-        if names is not None and self.options.fields:
-            names = names.intersection(self.options.fields)
-        if names is not None and not names:
+        change = self.audience.change(move, has_base=self._floor is None)
+        if change is None:
             return False
-        return self._pending.add(move.key, names, held=True)
+        self._floor = None
+        return self._pending.add(move.key, *change)
 
     def offered(self) -> None:
         """Notes that the subscriber knows of the news."""
@@ -266,21 +300,19 @@ class Subscription:
     def _token_of(self, position: Position) -> str:
         sent, self._last_token = self._sent, position
         ahead = sent.offset - position.offset if sent is not None and sent.epoch == position.epoch else 0
-        return token_of(self._mask, position, max(0, ahead))
+        if ahead <= 0:
+            self._sent = None
+        return token_of(self.audience.mask, position, max(0, ahead))
 
     def _state_of(self, key: str) -> KeyState:
         """The newest row as the consumer sees it; a state without one when there is none for it."""
         window = self.watch.window
-        state = self._visible(window.rows.get(key))
+        state = self.audience.seen(window.rows.get(key))
         if state is None:
             assert window.position is not None  # noqa: S101  an answer has brought the key
             question = window.question
             state = KeyState(StoreKey(question.store.name, question.group, "", key), window.position)
         return state
-
-    def _visible(self, row: KeyState | None) -> KeyState | None:
-        consumer = self.options.consumer
-        return seen_by(consumer, row) if row is not None and may_see(consumer, row) else None
 
     def _can_resume(self) -> bool:
         """Whether nothing is hidden row by row, so that a position says which rows the client has."""

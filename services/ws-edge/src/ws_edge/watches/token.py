@@ -6,13 +6,13 @@ has, so the place begins with all rows.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
 from ws_edge.model.authorization import Consumer
 from ws_edge.model.questions import Question
 from ws_edge.model.states import Position
+from ws_edge.model.stores import Store
 
 VERSION = "1"
 EPOCH_BYTES = 8
@@ -35,21 +35,22 @@ class Resumption(NamedTuple):
 
 def mask_of(question: Question, fields: tuple[str, ...], consumer: Consumer) -> int:
     """Returns the mask of a question: another for whatever may change the rows that answer it."""
-    store, rule, reader = question.store, question.store.rule, ""
-    if store.private or not rule.everyone:
-        reader = f"{consumer.principal}\0{consumer.staff}"
+    store, reader = question.store, reader_of(question.store, consumer)
     asked = store.name, question.group, question.sort_from, question.sort_to, question.limit, question.reverse
-    parts = VERSION, *map(str, asked), "\1".join(fields), repr(rule), repr(store.private), reader
+    parts = VERSION, *map(str, asked), "\1".join(fields), repr(store.rule), repr(store.private), reader
     digest = blake2b("\0".join(parts).encode(), digest_size=EPOCH_BYTES).digest()
     return int.from_bytes(digest, "big")
 
 
-@lru_cache(maxsize=256)
-def token_of(mask: int, position: Position, ahead: int = 0) -> str:
-    """Returns the token of a position; `ahead` is how far rows that were sent are newer.
+def reader_of(store: Store, consumer: Consumer) -> str:
+    """Returns a text that is the same for consumers who see the same rows of the store."""
+    if store.rule.everyone and not store.private:
+        return ""
+    return "\0staff" if consumer.staff else consumer.principal
 
-    All who watch the same get the same tokens, one after the other.
-    """
+
+def token_of(mask: int, position: Position, ahead: int = 0) -> str:
+    """Returns the token of a position; `ahead` is how far rows that were sent are newer."""
     content = (position.epoch ^ mask).to_bytes(EPOCH_BYTES, "big") + _varint(position.offset + 1)
     if ahead:
         content += _varint(ahead)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import Any
 
 from ws_edge.errors import RequestError
 from ws_edge.model.questions import Question
 from ws_edge.upstream.queries import Query, RangeResult
-from ws_edge.watches.subscription import WAITING, Subscription
+from ws_edge.watches.audience import Audience
+from ws_edge.watches.pending import Batch
+from ws_edge.watches.subscription import WAITING, Subscriber, Subscription, WatchOptions
 from ws_edge.watches.window import Window
 
 UNKNOWN_SHARE = 0.01
@@ -39,6 +42,8 @@ class Watch:
     """When its latest timed read was due, in seconds of the hub's clock."""
     window: Window = field(init=False)
     subscriptions: dict[Subscription, None] = field(default_factory=dict, init=False)
+    audiences: dict[Any, Audience] = field(default_factory=dict, init=False)
+    """Those of its subscriptions, by all that makes them differ."""
     waiting: dict[Subscription, bool] = field(default_factory=dict, init=False)
     """Those that have not begun, and whether a read that regards them has been asked for."""
     interval: float = field(default=0.0, init=False)
@@ -62,15 +67,25 @@ class Watch:
         self.window = Window(self.question)
         self.unknown_since = self.confirmed_at = self.due
 
-    def add(self, subscription: Subscription) -> None:
+    def subscription(self, subscriber: Subscriber, options: WatchOptions, now: float) -> Subscription:
+        """Returns a new subscription, which is not begun. Raises MalformedFrameError when its token is none."""
+        made = Audience(self.question, options.consumer, options.fields, options.delta)
+        audience = self.audiences.setdefault(made.identity, made)
+        audience.members += 1
+        subscription = Subscription(self, audience, subscriber, options, now)
         self.subscriptions[subscription] = None
-        interval = subscription.options.interval
+        interval = options.interval
         self._intervals[interval] = self._intervals.get(interval, 0) + 1
         self.interval = min(self._intervals)
+        return subscription
 
     def remove(self, subscription: Subscription) -> None:
         del self.subscriptions[subscription]
         self.waiting.pop(subscription, None)
+        audience = subscription.audience
+        audience.members -= 1
+        if not audience.members:
+            del self.audiences[audience.identity]
         interval = subscription.options.interval
         self._intervals[interval] -= 1
         if not self._intervals[interval]:
@@ -106,7 +121,8 @@ class Watch:
         """Takes a result over unless it is old; returns whether a subscription may have news."""
         was_outdated = self.window.is_outdated
         moves = self.window.accept(result)
+        batches = dict[Audience, Batch]()
         for subscription in self.subscriptions if moves else ():
             if subscription.status is not WAITING:
-                self._skipped += sum(map(subscription.note, moves))
+                self._skipped += subscription.note(moves, batches)
         return bool(moves) or was_outdated

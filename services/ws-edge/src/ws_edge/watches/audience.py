@@ -1,0 +1,61 @@
+"""Those who watch the same of a question, and so are sent the same changes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ws_edge.model.authorization import Consumer, may_see, seen_by
+from ws_edge.model.questions import Question
+from ws_edge.model.states import KeyState
+from ws_edge.watches.moves import Move
+from ws_edge.watches.pending import NOTHING, Batch, Names, Pending
+from ws_edge.watches.token import mask_of, reader_of
+
+
+@dataclass(slots=True, eq=False)
+class Audience:
+    """Subscriptions of one question whose consumers see the same rows, and who ask for the same fields of them."""
+
+    question: Question
+    consumer: Consumer
+    """One of them: all of them see the same."""
+    fields: tuple[str, ...]
+    delta: bool
+    members: int = field(default=0, init=False)
+    """How many subscriptions there are."""
+    mask: int = field(init=False)
+    """That of their tokens."""
+
+    def __post_init__(self) -> None:
+        self.mask = mask_of(self.question, self.fields, self.consumer)
+
+    @property
+    def identity(self) -> tuple[str, tuple[str, ...], bool]:
+        """Returns what makes it another one than those of the same question."""
+        return reader_of(self.question.store, self.consumer), self.fields, self.delta
+
+    def seen(self, row: KeyState | None) -> KeyState | None:
+        """Returns the row as its members see it; None when they may not."""
+        return seen_by(self.consumer, row) if row is not None and may_see(self.consumer, row) else None
+
+    def change(self, move: Move, *, has_base: bool) -> tuple[Names, bool] | None:
+        """Returns which fields of a row have changed, and whether a client may hold the row; None when it is no news.
+
+        Without a base the client holds another version than the one before the change.
+        """
+        saw, sees = move.is_seen(self.consumer)
+        if not (saw or sees):
+            return None
+        if not (saw and sees and has_base and (self.delta or self.fields)):
+            return None, saw or not has_base
+        names = move.names(self.consumer)
+        if names is not None and self.fields:
+            names = names.intersection(self.fields)
+        return None if names is not None and not names else (names, True)
+
+    def batch(self, moves: Iterable[Move]) -> Batch:
+        """Returns the changes for those for whom nothing waits; NOTHING when they are no news."""
+        pending = Pending()
+        for move in moves:
+            if (change := self.change(move, has_base=True)) is not None:
+                pending.add(move.key, *change)
+        return Batch(pending.entries) if pending else NOTHING
