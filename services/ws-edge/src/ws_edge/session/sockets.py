@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from random import randrange
@@ -78,8 +78,7 @@ class Sockets:
                 try:
                     await self.revocations.enter(session)
                     self._check_draining()
-                    await self._accept(session, scope, send)
-                    await self._serve(session, scope, session.run(receive, first))
+                    await self._serve(session, scope, receive, send, first)
                 finally:
                     self.revocations.leave(session)
         except (HandshakeError, RequestError) as error:
@@ -129,24 +128,24 @@ class Sockets:
             if session in self._open:
                 session.writer.close(CLOSE_RESTART, "this edge restarts: connect again with your tokens")
 
-    async def _accept(self, session: Session, scope: Mapping[str, Any], send: Send) -> None:
+    async def _serve(
+        self, session: Session, scope: Mapping[str, Any], receive: Receive, send: Send, first: ClientRequest | None
+    ) -> None:
+        """Opens a socket and awaits its end; it is registered, counted and logged meanwhile."""
+        correlation_id = next((value for name, value in scope["headers"] if name == b"x-correlation-id"), b"")
         subprotocol = session.codec.subprotocol
         offered = subprotocol if subprotocol in scope["subprotocols"] else None
         await send({"type": "websocket.accept", "subprotocol": offered})
-
-    async def _serve(self, session: Session, scope: Mapping[str, Any], run: Coroutine[Any, Any, int]) -> None:
-        """Awaits the end of an open socket, which is registered, counted and logged meanwhile."""
         metrics, caller = self.context.metrics, session.caller
         metrics.sockets_opened.inc()
-        socket_log = log.bind(path=scope["path"], consumer=caller.consumer.label, client=caller.address)
-        correlation_id = next((value for name, value in scope["headers"] if name == b"x-correlation-id"), b"")
-        socket_log.info("socket_opened", correlation_id=correlation_id.decode("latin-1"))
+        about = {"path": scope["path"], "consumer": caller.consumer.label, "client": caller.address}
+        log.info("socket_opened", **about, correlation_id=correlation_id.decode("latin-1"))
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  every ASGI application runs in a task
         self._open[session] = task
         code = LOST
         try:
-            code = await run
+            code = await session.run(receive, first)
         except asyncio.CancelledError:
             if not session.stalled and not self.draining:
                 raise
@@ -155,7 +154,7 @@ class Sockets:
             reason = reason_of(session.stalled, session.writer.end_code, code)
             metrics.sockets_closed.labels(reason).inc()
             throttled_s = round(session.throttled_s, 3)
-            socket_log.info("socket_closed", code=code, reason=reason, throttled_s=throttled_s)
+            log.info("socket_closed", **about, code=code, reason=reason, throttled_s=throttled_s)
 
     def _route(self, scope: Mapping[str, Any]) -> tuple[Codec, ClientRequest | None]:
         """Returns a socket's codec, and the request that its address makes, if any.
