@@ -96,8 +96,6 @@ class StreamCodec(Codec):
     def __init__(self, *, binary: bool) -> None:
         self.binary = binary
         self.subprotocol = BINARY_SUBPROTOCOL if binary else JSON_SUBPROTOCOL
-        self.body = bodies.binary_body if binary else bodies.json_body  # type: ignore[method-assign]
-        self.error_body = bodies.binary_error if binary else bodies.json_error  # type: ignore[method-assign]
 
     @override
     def read(self, event: Mapping[str, Any], stores: Stores) -> ClientRequest:
@@ -110,11 +108,11 @@ class StreamCodec(Codec):
 
     @override
     def body(self, news: RowNews, view: View) -> bytes | None:
-        raise NotImplementedError  # set when it is made
+        return bodies.binary_body(news, view) if self.binary else bodies.json_body(news, view)
 
     @override
     def error_body(self, key: StoreKey, error: EdgeError) -> bytes:
-        raise NotImplementedError  # set when it is made
+        return bodies.binary_error(key, error) if self.binary else bodies.json_error(key, error)
 
     @override
     def place_frames(self, frame: PlaceFrame) -> list[Frame]:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 from google.protobuf import json_format
@@ -248,14 +249,19 @@ def _id_of(value: Any) -> int | None:
 
 def _unknown(document: Mapping[str, Any], message: Descriptor, above: str = "") -> Iterator[UnknownField]:
     """Finds fields that the message does not have, and within those that it has; watches are read by themselves."""
+    known = _messages_of(message)
     for name, value in document.items():
-        names = (message.fields_by_name, message.fields_by_camelcase_name) if name.isascii() else ()
-        known = next((each[name] for each in names if name in each), None)
-        if known is None:
+        if name not in known:
             shown = name[:80].encode(errors="backslashreplace").decode()
             hint = suggest(shown, list(message.fields_by_name))
             yield UnknownField(f"{above}{shown}", f"{above}{shown} is unknown and ignored; {hint}")
-        elif known.message_type is not None and known.message_type is not Watch.DESCRIPTOR:
+        elif (below := known[name]) is not None and below is not Watch.DESCRIPTOR:
             for each in value if isinstance(value, list) else [value]:
                 if isinstance(each, dict):
-                    yield from _unknown(each, known.message_type, f"{above}{name}.")
+                    yield from _unknown(each, below, f"{above}{name}.")
+
+
+@cache
+def _messages_of(message: Descriptor) -> dict[str, Descriptor | None]:
+    """Returns the messages of the fields by each name that JSON may give them; None for fields without one."""
+    return {name: each.message_type for each in message.fields for name in (each.name, each.camelcase_name)}

@@ -1,8 +1,10 @@
 """A watch of a channel: its rows are the channel's watches by name, and each of them is a tree of places below."""
 
-from collections.abc import Callable, Collection, Iterator
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
@@ -12,17 +14,17 @@ from ws_edge.auth.expiry import ExpiryTimer
 from ws_edge.channels import CHANNELS, EDGE_CONSUMER
 from ws_edge.codec.bodies import View
 from ws_edge.codec.frames import Codec, Frame, PlaceFrame
-from ws_edge.codec.requests import ChannelRequest, WatchRequest, watch_request
+from ws_edge.codec.requests import ChannelRequest, watch_request
 from ws_edge.errors import ChannelEndedError, RequestError, TooManyWatchesError, UnknownChannelError
 from ws_edge.metrics import FrameTally
-from ws_edge.model.authorization import Consumer
 from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState, Path, Position, StoreKey
-from ws_edge.model.stores import Stores
 from ws_edge.session.place import Place
 from ws_edge.session.tree import Tree
-from ws_edge.watches.hub import Hub
 from ws_edge.watches.subscription import RowNews, Subscriber, Subscription, WatchOptions
+
+if TYPE_CHECKING:
+    from ws_edge.session.watches import Watches
 
 MAX_RECORDS = 1000
 """The largest range: of the records of a channel, its head among them."""
@@ -32,36 +34,13 @@ NOWHERE = Position(0, 0)
 """The position of rows that nobody resumes from."""
 
 
-class ChannelListener(Protocol):
-    """The socket of a channel's watch. It must neither block nor raise, `tree_of` apart."""
-
-    def ready(self, place: "Place | ChannelWatch", /) -> None:
-        """The channel has a frame to send."""
-
-    def withdraw(self, place: "Place | ChannelWatch", /) -> None:
-        """The channel's watch has ended, and no frame of it may be sent."""
-
-    def failed(self, tree: "Tree | ChannelWatch", error: RequestError, /) -> None:
-        """The watch cannot go on: the listener closes it, and tells the client."""
-
-    def place_ended(self, tree_id: int, path: Path, error: RequestError | None = None, /) -> None:
-        """A place has ended, and the client does not know that by its rows."""
-
-    def tree_of(self, request: WatchRequest, channel: "ChannelWatch", name: str, /) -> Tree:
-        """Returns the tree of a watch of the channel, not begun. Raises RequestError when there may be none."""
-
-
 @dataclass(slots=True, eq=False)
 class ChannelWatch(Subscriber):
     """Keeps the watches of a socket in step with the records of a channel, which are a range of an edge's own store."""
 
     request: ChannelRequest
-    consumer: Consumer
-    hub: Hub
-    stores: Stores
-    listener: ChannelListener
-    wall_clock: Callable[[], float]
-    max_watches: int
+    watches: Watches
+    """Those of its socket."""
     trees: dict[str, Tree] = field(default_factory=dict, init=False)
     full_path: Path = field(default=(), init=False)
     _subscription: Subscription | None = field(default=None, init=False)
@@ -77,14 +56,18 @@ class ChannelWatch(Subscriber):
     """Whether the client has not been told yet that it has everything."""
 
     def __post_init__(self) -> None:
-        self._expiry = ExpiryTimer(self.wall_clock, self._expire)
+        self._expiry = ExpiryTimer(self.watches.context.wall_clock, self._expire)
 
     @property
     def id(self) -> int:
         return self.request.id
 
     @property
-    def tree(self) -> "ChannelWatch":
+    def max_watches(self) -> int:
+        return self.watches.context.settings.max_channel_watches
+
+    @property
+    def tree(self) -> ChannelWatch:
         """What its frames belong to."""
         return self
 
@@ -101,7 +84,7 @@ class ChannelWatch(Subscriber):
             if not tree.stores.isdisjoint(stores):
                 self._replace(name, self._named.get(name))
 
-    def walk(self) -> "Iterator[Place | ChannelWatch]":
+    def walk(self) -> Iterator[Place | ChannelWatch]:
         """Returns itself, and the places of all watches."""
         yield self
         for tree in tuple(self.trees.values()):
@@ -110,21 +93,21 @@ class ChannelWatch(Subscriber):
     def begin(self) -> None:
         """Starts reading the channel."""
         question = Question(CHANNELS, self.request.channel, limit=MAX_RECORDS)
-        self._subscription = self.hub.subscribe(self, question, WatchOptions(EDGE_CONSUMER))
+        self._subscription = self.watches.context.hub.subscribe(self, question, WatchOptions(EDGE_CONSUMER))
 
     def close(self) -> None:
         """Ends everything."""
         self._expiry.cancel()
         if self._subscription is not None:
-            self.hub.unsubscribe(self._subscription)
+            self.watches.context.hub.unsubscribe(self._subscription)
         for name in tuple(self.trees):
             self._drop(name)
-        self.listener.withdraw(self)
+        self.watches.writer.withdraw(self)
 
     def end_tree(self, name: str, error: RequestError) -> None:
         """Ends one of its watches, and tells the client; the channel goes on."""
         self._drop(name)
-        self.listener.place_ended(self.id, (name,), error)
+        self.watches.replies.ended(self.id, (name,), error)
         self.completed()
 
     def take_current(self) -> bool:
@@ -136,12 +119,12 @@ class ChannelWatch(Subscriber):
     def completed(self) -> None:
         """A place that was not complete has ended."""
         if self.owes_current:
-            self.listener.ready(self)
+            self.watches.writer.ready(self)
 
     @override
     def ready(self, subscription: Subscription, /) -> None:
         self._subscription = subscription
-        self.listener.ready(self)
+        self.watches.writer.ready(self)
 
     def next_frames(self, codec: Codec, tally: FrameTally, max_bytes: int) -> list[Frame]:  # noqa: ARG002  small rows
         """Takes the records that have changed, and begins and ends watches by them."""
@@ -154,9 +137,9 @@ class ChannelWatch(Subscriber):
             self._note(news.state)
         token = subscription.take_token()
         if subscription.has_news:
-            self.listener.ready(self)
+            self.watches.writer.ready(self)
         if token and (fault := self._fault()) is not None:
-            self.listener.failed(self, fault)
+            self.watches.end_tree(self, fault)
             return []
         rows = self._rows(codec) if token else []
         self._has_begun = self._has_begun or bool(token)
@@ -186,7 +169,7 @@ class ChannelWatch(Subscriber):
                 self._named[name] = NamedWatch(name=name, watch=record.watch.watch)
 
     def _fault(self) -> RequestError | None:
-        if self._owner is not None and self._owner == self.consumer.principal:
+        if self._owner is not None and self._owner == self.watches.consumer.principal:
             return None
         if self._has_begun:
             return ChannelEndedError("the channel was deleted: create another one")
@@ -215,14 +198,14 @@ class ChannelWatch(Subscriber):
         if name in self.trees:
             self._drop(name)
             if named is not None:  # else the client drops the places with the row
-                self.listener.place_ended(self.id, (name,))
+                self.watches.replies.ended(self.id, (name,))
         if named is None:
             return
         try:
-            request = watch_request(named.watch, self.stores)
+            request = watch_request(named.watch, self.watches.context.stores)
             below = {path[1:]: token for path, token in self.request.below.items() if path[:1] == (name,)}
             request = request._replace(id=self.id, token=below.pop((), ""), below=below)
-            tree = self.trees[name] = self.listener.tree_of(request, self, name)
+            tree = self.trees[name] = self.watches.tree_of(request, self, (name,))
             tree.begin()
         except RequestError as error:
             self.end_tree(name, error)
@@ -233,4 +216,4 @@ class ChannelWatch(Subscriber):
             tree.close()
 
     def _expire(self) -> None:
-        self.listener.failed(self, ChannelEndedError("the channel has expired: create another one"))
+        self.watches.end_tree(self, ChannelEndedError("the channel has expired: create another one"))

@@ -100,7 +100,7 @@ class Place(Subscriber):
         else:
             news = self._next_news(subscription, codec, max_bytes)
             if self._carried or subscription.has_news:
-                tree.ready(self)
+                tree.watches.writer.ready(self)
             elif shared is not None and subscription.is_level:
                 shared[form] = news
         for commit_ns in news.commits:
@@ -126,7 +126,7 @@ class Place(Subscriber):
     @override
     def ready(self, subscription: Subscription, /) -> None:
         self.subscription = subscription
-        self.tree.ready(self)
+        self.tree.watches.writer.ready(self)
 
     @property
     def _is_unlike_others(self) -> bool:

@@ -1,8 +1,10 @@
 """A watch of a client: its first place, and, with steps, a place below for each row that names one."""
 
-from collections.abc import Callable, Iterator
+from __future__ import annotations
+
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from ws_edge.codec.bodies import View
 from ws_edge.codec.requests import WatchRequest
@@ -14,53 +16,17 @@ from ws_edge.errors import (
     TooManyRowsError,
     TooManyWatchesError,
 )
-from ws_edge.model.authorization import Consumer, check_group
+from ws_edge.model.authorization import check_group
 from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState, Path, name_of
 from ws_edge.session.place import Place
-from ws_edge.watches.hub import Hub
 from ws_edge.watches.subscription import WatchOptions
 
+if TYPE_CHECKING:
+    from ws_edge.session.channel_watch import ChannelWatch
+    from ws_edge.session.watches import Watches
+
 ROOT: Path = ()
-
-
-class Parent(Protocol):
-    """The channel of a tree."""
-
-    @property
-    def owes_current(self) -> bool:
-        """Whether the client has not been told yet that it has everything of the channel."""
-
-    def take_current(self) -> bool:
-        """Whether the client is to be told now that it has everything of the channel; true once."""
-
-    def completed(self) -> None:
-        """A place that was not complete has ended."""
-
-    def end_tree(self, name: str, error: RequestError, /) -> None:
-        """The tree cannot go on: the channel closes it, and tells the client."""
-
-
-class Listener(Protocol):
-    """The watches of a socket. They must neither block nor raise, `add` apart."""
-
-    def granted(self, question: Question, /) -> Question:
-        """Returns the question with the limit in force."""
-
-    def add(self, place: Place, /) -> None:
-        """Counts a place that begins.
-
-        Raises TooManyWatchesError or TooManyFieldListsError when it may not be watched.
-        """
-
-    def remove(self, place: Place, /) -> None:
-        """The place has ended: it counts no more, and no frame of it may be sent."""
-
-    def place_ended(self, tree_id: int, path: Path, error: RequestError | None = None, /) -> None:
-        """A place has ended, and the client does not know that by its rows."""
-
-    def failed(self, tree: "Tree", error: RequestError, /) -> None:
-        """The tree cannot go on: the listener closes it, and tells the client."""
 
 
 @dataclass(slots=True, eq=False)
@@ -71,14 +37,11 @@ class Tree:
     """
 
     request: WatchRequest
-    consumer: Consumer
-    hub: Hub
-    listener: Listener
-    ready: Callable[[Place], None]
-    """Takes places that have a frame to send."""
+    watches: Watches
+    """Those of its socket."""
     interval: float
     """In seconds."""
-    parent: Parent | None = None
+    parent: ChannelWatch | None = None
     """Of a channel's watch."""
     prefix: Path = ()
     """The name of a channel's watch."""
@@ -108,7 +71,7 @@ class Tree:
     def begin(self) -> None:
         """Starts the first place. Raises RequestError."""
         request = self.request
-        self._watch(ROOT, self.listener.granted(request.question), request.fields, request.token)
+        self._watch(ROOT, self.watches.context.granted(request.question), request.fields, request.token)
 
     def close(self) -> None:
         """Ends all places."""
@@ -171,10 +134,10 @@ class Tree:
         if row.is_unreadable:
             return None
         step = self.request.steps[len(place.path)]
-        question = self.listener.granted(step.question(place.question.store.text_of(row.row, step.field)))
+        question = self.watches.context.granted(step.question(place.question.store.text_of(row.row, step.field)))
         try:
             question.check()
-            check_group(self.consumer, step.store.rule, step.store.name, question.group)
+            check_group(self.watches.consumer, step.store.rule, step.store.name, question.group)
         except (MalformedFrameError, ForbiddenError):
             return None
         return question
@@ -182,17 +145,17 @@ class Tree:
     def _watch(self, path: Path, question: Question, fields: tuple[str, ...], token: str) -> None:
         request = self.request
         place = Place(self, path, question, View(fields, request.delta, request.times))
-        self.listener.add(place)
+        self.watches.add(place)
         self.places[path] = place
         self._incomplete.add(path)
         if path != ROOT:
             self.places[path[:-1]].children.add(path[-1])
-        options = WatchOptions(self.consumer, self.interval, fields, request.delta, token)
-        subscription = self.hub.subscribe(place, question, options)
+        options = WatchOptions(self.watches.consumer, self.interval, fields, request.delta, token)
+        subscription = self.watches.context.hub.subscribe(place, question, options)
         if self.places.get(path) is place:
             place.subscription = subscription
         else:  # it has ended while it began
-            self.hub.unsubscribe(subscription)
+            self.watches.context.hub.unsubscribe(subscription)
 
     def _prune(self, path: Path) -> None:
         """Ends the places at a path and below."""
@@ -207,24 +170,24 @@ class Tree:
         if above is not None:
             above.children.discard(path[-1])
         if place.subscription is not None:
-            self.hub.unsubscribe(place.subscription)
-        self.listener.remove(place)
+            self.watches.context.hub.unsubscribe(place.subscription)
+        self.watches.remove(place)
         root = self.places.get(ROOT)
         if root is None or self._incomplete:
             return
         if self.parent is not None:
             self.parent.completed()
         elif self._owes_current:
-            self.ready(root)
+            self.watches.writer.ready(root)
 
     def _end(self, path: Path) -> None:
         """As `_prune`, and tells the client, to which the row says nothing of it."""
         if path in self.places:
             self._prune(path)
-            self.listener.place_ended(self.id, (*self.prefix, *path))
+            self.watches.replies.ended(self.id, (*self.prefix, *path))
 
     def _fail(self, error: RequestError) -> None:
         if self.parent is None:
-            self.listener.failed(self, error)
+            self.watches.end_tree(self, error)
         else:
             self.parent.end_tree(self.prefix[0], error)

@@ -8,22 +8,21 @@ from ws_edge.auth.quotas import QuotaReservation
 from ws_edge.codec.requests import ChannelRequest, RefusedWatch, WatchRequest
 from ws_edge.errors import IdUsedError, RequestError, StoreChangedError, TooManyWatchesError
 from ws_edge.model.authorization import Consumer
-from ws_edge.model.questions import Question
 from ws_edge.model.states import Path
 from ws_edge.model.steps import check_rights
-from ws_edge.session.channel_watch import ChannelListener, ChannelWatch
+from ws_edge.session.channel_watch import ChannelWatch
 from ws_edge.session.context import SessionContext
 from ws_edge.session.outbox import SocketWriter
 from ws_edge.session.place import Place
 from ws_edge.session.replies import Replies
-from ws_edge.session.tree import Listener, Tree
+from ws_edge.session.tree import Tree
 
 STORE_CHANGED_SPREAD_MS = 5000
 """Watchers of a store that has changed come back at random times within it."""
 
 
 @dataclass(slots=True, eq=False)
-class Watches(Listener, ChannelListener):
+class Watches:
     """Begins and ends the watches of a socket, and hands the writer places that have something to send."""
 
     context: SessionContext
@@ -58,7 +57,7 @@ class Watches(Listener, ChannelListener):
         """Ends a watch as the client asks; does nothing when it has ended already."""
         tree = self._trees.get(watch_id)
         if tree is not None:
-            self._end_tree(tree)
+            self.end_tree(tree)
         elif watch_id > self._highest:
             self.replies.warn(f"unwatch {watch_id}", "unknown_watch", f"unwatch: there was no watch {watch_id}")
 
@@ -70,7 +69,7 @@ class Watches(Listener, ChannelListener):
             elif not tree.stores.isdisjoint(stores):
                 names = " and ".join(sorted(tree.stores.intersection(stores)))
                 error = StoreChangedError(f"the store {names} has changed: ask again")
-                self._end_tree(tree, error, randrange(STORE_CHANGED_SPREAD_MS))  # noqa: S311  it is no secret
+                self.end_tree(tree, error, randrange(STORE_CHANGED_SPREAD_MS))  # noqa: S311  it is no secret
 
     def close(self) -> None:
         """Ends all watches without a word."""
@@ -82,10 +81,11 @@ class Watches(Listener, ChannelListener):
         """Returns the places of all watches."""
         return (place for tree in self._trees.values() for place in tree.walk())
 
-    def granted(self, question: Question, /) -> Question:
-        return self.context.granted(question)
+    def add(self, place: Place) -> None:
+        """Counts a place that begins.
 
-    def add(self, place: Place, /) -> None:
+        Raises TooManyWatchesError or TooManyFieldListsError when it may not be watched.
+        """
         limit = self.context.settings.max_places
         if place.full_path and self._places_below >= limit:
             text = f"the steps and channels of a socket may bring {limit} places: give narrower limits"
@@ -93,38 +93,25 @@ class Watches(Listener, ChannelListener):
         self.reservation.add(place.weight, place.question.store.name, place.view.fields)
         self._places_below += bool(place.full_path)
 
-    def remove(self, place: Place, /) -> None:
+    def remove(self, place: Place) -> None:
+        """The place has ended: it counts no more, and no frame of it is sent."""
         self.reservation.remove(place.weight, place.question.store.name, place.view.fields)
         self._places_below -= bool(place.full_path)
-        self.withdraw(place)
-
-    def ready(self, place: Place | ChannelWatch, /) -> None:
-        self.writer.ready(place)
-
-    def withdraw(self, place: Place | ChannelWatch, /) -> None:
         self.writer.withdraw(place)
 
-    def place_ended(self, tree_id: int, path: Path, error: RequestError | None = None, /) -> None:
-        self.replies.ended(tree_id, path, error)
-
-    def tree_of(self, request: WatchRequest, channel: ChannelWatch | None, name: str, /) -> Tree:
+    def tree_of(self, request: WatchRequest, channel: ChannelWatch | None = None, prefix: Path = ()) -> Tree:
+        """Returns the tree of a watch, not begun. Raises RequestError when there may be none."""
         check_rights(self.consumer, request.question, request.steps)
         interval = self.context.interval(request.interval_ms, request.question.store)
-        prefix = (name,) if channel is not None else ()
-        return Tree(request, self.consumer, self.context.hub, self, self.writer.ready, interval, channel, prefix)
+        return Tree(request, self, interval, channel, prefix)
 
-    def failed(self, tree: Tree | ChannelWatch, error: RequestError, /) -> None:
-        self._end_tree(tree, error)
-
-    def _tree(self, request: WatchRequest | ChannelRequest) -> Tree | ChannelWatch:
-        if isinstance(request, WatchRequest):
-            return self.tree_of(request, None, "")
-        context, limit = self.context, self.context.settings.max_channel_watches
-        return ChannelWatch(request, self.consumer, context.hub, context.stores, self, context.wall_clock, limit)
-
-    def _end_tree(
+    def end_tree(
         self, tree: Tree | ChannelWatch, error: RequestError | None = None, retry_ms: int | None = None
     ) -> None:
+        """Ends a watch, which may have ended already, and tells the client."""
         if self._trees.pop(tree.id, None) is not None:
             tree.close()
             self.replies.ended(tree.id, (), error, retry_ms)
+
+    def _tree(self, request: WatchRequest | ChannelRequest) -> Tree | ChannelWatch:
+        return self.tree_of(request) if isinstance(request, WatchRequest) else ChannelWatch(request, self)
