@@ -48,6 +48,7 @@ class Player:
         assert line.startswith(">")
 
     async def hears(self, socket: OneSocket) -> None:
+        await settle()
         line, frame = self.lines.pop(0), SILENCE
         while frame == SILENCE and socket.unread:
             frame = str(await socket.recv())

@@ -44,6 +44,13 @@ def test_whatever_a_client_sends_is_read_or_ignored(mask: int, text: str) -> Non
     assert read is None or token_of(mask, *read)
 
 
+def test_staff_see_the_same_and_have_the_same_tokens() -> None:
+    question = replace(ASKED, store=OWNED)
+    one, other = Consumer("alice", "a", staff=True), Consumer("bob", "b", staff=True)
+
+    assert mask_of(question, (), one) == mask_of(question, (), other) != mask_of(question, (), ALICE)
+
+
 def test_tokens_of_today_have_15_characters() -> None:
     assert len(token_of(mask_of(ASKED, (), ALICE), Position(1_764_000_000_000, 1_234_567))) == 15
     assert len(token_of(0, Position(1, 2**42))) <= 20

@@ -63,7 +63,9 @@ class Place(Subscriber):
     view: View
     subscription: Subscription | None = None
     """None until the hub has it."""
-    children: set[str] = field(default_factory=set)
+    is_complete: bool = field(default=False, init=False)
+    """Whether it has been sent a token since it began."""
+    children: dict[str, None] = field(default_factory=dict, init=False)
     """The names of its rows that have a place."""
     full_path: Path = field(init=False)
     """The path as clients have it: of a channel's watch it begins with the name."""

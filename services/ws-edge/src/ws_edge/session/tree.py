@@ -48,7 +48,8 @@ class Tree:
     places: dict[Path, Place] = field(default_factory=dict, init=False)
     _below: dict[Path, str] = field(default_factory=dict, init=False)
     """The tokens of places that have not begun."""
-    _incomplete: set[Path] = field(default_factory=set, init=False)
+    _incomplete: int = field(default=0, init=False)
+    """How many places have not been sent a token since they began."""
     _owes_current: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
@@ -80,9 +81,10 @@ class Tree:
 
     def completed(self, place: Place) -> None:
         """A place has been sent its token: the client drops places below without a row, and so do their tokens here."""
-        if place.path not in self._incomplete:
+        if place.is_complete:
             return
-        self._incomplete.discard(place.path)
+        place.is_complete = True
+        self._incomplete -= 1
         depth = len(place.path)
         for path in [each for each in self._below if len(each) > depth and each[:depth] == place.path]:
             if path[: depth + 1] not in self.places:
@@ -147,9 +149,9 @@ class Tree:
         place = Place(self, path, question, View(fields, request.delta, request.times))
         self.watches.add(place)
         self.places[path] = place
-        self._incomplete.add(path)
+        self._incomplete += 1
         if path != ROOT:
-            self.places[path[:-1]].children.add(path[-1])
+            self.places[path[:-1]].children[path[-1]] = None
         options = WatchOptions(self.watches.consumer, self.interval, fields, request.delta, token)
         subscription = self.watches.context.hub.subscribe(place, question, options)
         if self.places.get(path) is place:
@@ -163,12 +165,12 @@ class Tree:
         place = self.places.pop(path, None)
         if place is None:
             return
-        self._incomplete.discard(path)
+        self._incomplete -= not place.is_complete
         for name in tuple(place.children):
             self._prune((*path, name))
         above = self.places.get(path[:-1]) if path else None
         if above is not None:
-            above.children.discard(path[-1])
+            above.children.pop(path[-1], None)
         if place.subscription is not None:
             self.watches.context.hub.unsubscribe(place.subscription)
         self.watches.remove(place)

@@ -46,7 +46,7 @@ def reader_of(store: Store, consumer: Consumer) -> str:
     """Returns a text that is the same for consumers who see the same rows of the store."""
     if store.rule.everyone and not store.private:
         return ""
-    return "\0staff" if consumer.staff else consumer.principal
+    return f"{'' if consumer.staff else consumer.principal}\0{consumer.staff}"
 
 
 def token_of(mask: int, position: Position, ahead: int = 0) -> str:
