@@ -68,3 +68,15 @@ async def test_an_unknown_path_and_a_wrong_method_answer_with_the_error_body(
     assert (lost.status_code, lost.json()["error"]["code"]) == (404, "not_found")
     assert (wrong.status_code, wrong.json()["error"]["code"]) == (405, "refused")
     assert wrong.headers["Allow"] == "GET"
+
+
+async def test_an_edge_without_kafka_names_the_setting(edge: RunningEdge, operator: AsyncClient) -> None:
+    answers = [
+        await operator.post("/v1/channels"),
+        await operator.get("/v1/channels/AAAAAAAAAAAAAAAAAAAAAA"),
+        await operator.post("/v1/revocations", json={"consumer": "customer-0001"}),
+    ]
+
+    for answer in answers:
+        assert (answer.status_code, answer.json()["error"]["code"]) == (501, "not_configured")
+        assert "WS_EDGE_KAFKA_BOOTSTRAP" in answer.json()["error"]["message"]

@@ -164,21 +164,6 @@ async def test_an_outage_answers_unavailable(edge: RunningEdge, alice: AsyncClie
     assert {(each.status_code, each.json()["error"]["code"]) for each in (answer, later)} == {(503, "unavailable")}
 
 
-async def test_an_edge_without_kafka_names_the_setting() -> None:
-    async with (
-        RunningEdge() as edge,
-        edge.client() as client,
-    ):
-        answers = [
-            await client.post("/v1/channels"),
-            await client.get("/v1/channels/AAAAAAAAAAAAAAAAAAAAAA"),
-        ]
-
-    for answer in answers:
-        assert (answer.status_code, answer.json()["error"]["code"]) == (501, "not_configured")
-        assert "WS_EDGE_KAFKA_BOOTSTRAP" in answer.json()["error"]["message"]
-
-
 async def test_a_consumer_has_a_limit_of_channels_per_hour_and_others_have_their_own() -> None:
     async with (
         RunningEdge(kafka=True, consumer_channels_per_hour=1) as edge,

@@ -56,17 +56,6 @@ async def test_only_staff_revoke(alice: AsyncClient) -> None:
     assert {(answer.status_code, answer.json()["error"]["code"]) for answer in answers} == {(403, "forbidden")}
 
 
-async def test_an_edge_without_kafka_names_the_setting() -> None:
-    async with (
-        RunningEdge() as edge,
-        edge.client("", "staff") as client,
-    ):
-        answer = await client.post("/v1/revocations", json={"consumer": "customer-0001"})
-
-    assert (answer.status_code, answer.json()["error"]["code"]) == (501, "not_configured")
-    assert "WS_EDGE_KAFKA_BOOTSTRAP" in answer.json()["error"]["message"]
-
-
 def test_the_report_has_the_counts_of_the_metrics() -> None:
     metrics, clock = Metrics(), Clock()
     report = EdgeReport("edge-1", metrics, lambda: "it is being stopped", clock)
