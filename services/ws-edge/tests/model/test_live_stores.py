@@ -135,10 +135,15 @@ async def test_a_message_that_is_mounted_with_more_fields_ends_the_watches_of_it
     ):
         edge.query.put(key, Order(order_id="p-1", customer_id="Ghent"))  # its texts are fields 1 and 2, as in a parcel
         before = await watch(client, 1, "parcels")
+        async with edge.client() as caller:
+            copy = {"If-None-Match": (await caller.get("/v1/stores/parcels/rows?group=1")).headers["ETag"]}
         (messages / "parcel.proto").write_text(text % "string city = 2;")
         end = await end_of(client, 1)
         after = await watch(client, 2, "parcels")
+        async with edge.client() as caller:
+            answer = await caller.get("/v1/stores/parcels/rows?group=1", headers=copy)
 
+    assert (answer.status_code, answer.json()["rows"][0]["row"]) == (200, after)
     assert end == "store_changed"
     assert (before, after) == ({"name": "p-1"}, {"name": "p-1", "city": "Ghent"})
 

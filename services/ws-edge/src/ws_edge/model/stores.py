@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import lru_cache
+from hashlib import sha256
 
+from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Value
 
@@ -42,12 +45,17 @@ class Store:
         """The name of the rows as ListShards has it: the full name of their message, or `json`."""
         return JSON if self.message is Value else self.message.DESCRIPTOR.full_name
 
+    @property
+    def definition(self) -> str:
+        """Another text for each form that the message of the rows has had, the same at every edge."""
+        return _definition(self.message.DESCRIPTOR.file)
+
     def is_like(self, other: "Store") -> bool:
         """Whether both are defined alike, their message included."""
         # The class of the rows is made anew with each reading of the mounted descriptors.
         names = (each.name for each in fields(self) if each.name != "message")
         is_same = all(getattr(self, name) == getattr(other, name) for name in names) and self.kind == other.kind
-        return is_same and (self.message is other.message or _definition(self.message) == _definition(other.message))
+        return is_same and self.definition == other.definition
 
     def decode(self, payload: bytes) -> Message:
         """The row of a payload. Raises DecodeError."""
@@ -96,11 +104,10 @@ def find(stores: Stores, name: str) -> Store:
     return store
 
 
-def _definition(message: type[Message]) -> Mapping[str, bytes]:
-    """Returns the file that defines the message and all files that it imports, serialized, by their names."""
-    files, serialized = [message.DESCRIPTOR.file], dict[str, bytes]()
-    for file in files:  # the loop appends the imports
-        if file.name not in serialized:
-            serialized[file.name] = file.serialized_pb
-            files += file.dependencies
-    return serialized
+@lru_cache(maxsize=256)
+def _definition(file: FileDescriptor) -> str:
+    """Returns a digest of the file that defines a message and of all files that it imports."""
+    files = [file]
+    for each in files:  # the loop appends the imports
+        files += [other for other in each.dependencies if other not in files]
+    return sha256(b"".join(each.serialized_pb for each in files)).hexdigest()

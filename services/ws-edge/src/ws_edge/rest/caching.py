@@ -42,9 +42,12 @@ def key_etag(state: KeyState) -> str:
     return f'"{_text(state.position)}"'
 
 
-def page_etag(rows: Iterable[KeyState], is_last: bool) -> str:
-    """The ETag of a page: which rows it has, by their positions. It is weak, because `through` moves without them."""
-    text = " ".join([*(_text(row.position) for row in rows), "." if is_last else "…"])
+def page_etag(store: Store, rows: Iterable[KeyState], is_last: bool) -> str:
+    """The ETag of a page: the form of its rows, and which they are, by their positions.
+
+    It is weak, because tokens move without them.
+    """
+    text = " ".join([store.definition, *(_text(row.position) for row in rows), "." if is_last else "…"])
     return f'W/"{sha256(text.encode()).hexdigest()[:32]}"'
 
 

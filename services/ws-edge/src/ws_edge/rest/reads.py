@@ -142,7 +142,7 @@ class Reads:
             bounds.MergeFrom(Watch(store=store, group=group, fields=fields))
             asked = watch_request(bounds, self.stores)
             page = await self._of_group(consumer, asked.question, asked.fields, page_token)
-        etag = page_etag(page.rows, not page.next_page_token)
+        etag = page_etag(definition, page.rows, not page.next_page_token)
         control = self.caching.control(definition, page.lag_ms)
         return await conditional(partial(page_body, page), etag, control, if_none_match, page.lag_ms)
 
