@@ -26,7 +26,7 @@ def part_constraints(constraints: Path, folder: Path) -> str:
 
 
 def _closure(requirements: Iterable[str]) -> set[str]:
-    """The names of all distributions that these need, by what those that are installed say of themselves."""
+    """The names of all distributions that these need, by the metadata of those that are installed."""
     waiting, seen = list(_applying(requirements, "")), set[tuple[str, str]]()
     while waiting:
         name, extra = waiting.pop()

@@ -20,7 +20,7 @@ class Build(NamedTuple):
 
     @classmethod
     def of(cls, distribution: str) -> "Build":
-        """Returns the build of an installed distribution, whose package has its name with underscores."""
+        """Returns the build of an installed distribution, which has a package of its name with underscores."""
         return cls(distribution, _version(distribution), _commit(distribution.replace("-", "_")), _version(CONTRACT))
 
 

@@ -49,7 +49,7 @@ class PartFolder:
             raise ReleaseError(f"{self._changelog.name} has nothing under Unreleased: write what has changed")
 
     def set_version(self, version: str, day: str) -> None:
-        """Writes the version into `pyproject.toml`, and makes a section of what the changelog has under Unreleased."""
+        """Writes the version into `pyproject.toml`, and makes Unreleased a section of the changelog."""
         pyproject, line = self.folder / "pyproject.toml", f'version = "{version}"'
         pyproject.write_text(_VERSION.sub(line, pyproject.read_text(), count=1))
         if self._changelog.exists():

@@ -10,7 +10,7 @@ from packaging.version import Version
 RECORD = "record.json"
 CONSTRAINTS = "constraints.txt"
 DESCRIPTORS = "contract.binpb"
-"""In the records of the contract alone: what `buf breaking` compares with."""
+"""In the records of the contract alone: the side that `buf breaking` compares with."""
 
 
 @dataclass(frozen=True)
