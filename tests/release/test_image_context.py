@@ -56,6 +56,15 @@ def test_pip_takes_a_published_wheel_for_the_folder_of_another_part(published: P
     assert wheel.read_bytes() == (published / wheel.name).read_bytes()
 
 
+def test_the_image_of_a_release_has_its_wheel(published: Path, tmp_path: Path) -> None:
+    released = published / "cdc_simulator-0.2.0-py3-none-any.whl"
+    released.write_bytes(b"the wheel that is recorded")
+    context = make_context(ROOT / "services" / "cdc-simulator", tmp_path / "context", released)
+    files = sorted(path.name for path in (context / "services" / "cdc-simulator" / "src").iterdir())
+
+    assert files == ["backend.py", released.name]
+
+
 @pytest.mark.parametrize("service", SERVICES)
 def test_a_dockerfile_copies_the_parts_that_the_service_needs(service: str) -> None:
     project = tomllib.loads((ROOT / "services" / service / "pyproject.toml").read_text())["project"]

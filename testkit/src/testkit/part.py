@@ -6,22 +6,17 @@ without one it says so, and where the context is.
 """
 
 import argparse
-import os
-import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from testkit.broker import LIBS
-from testkit.containers.engine import NoEngineError, find_engine
-from testkit.release.image_context import make_context
+from testkit.release.image_context import build_image, make_context
 from testkit.release.part_files import PartFolder
 from testkit.repository_files import KAFKA_POM
 
 OPTIONS = Path(__file__).parent / "pytest.ini"
-BASES = ("PYTHON_IMAGE", "MAVEN_IMAGE")
-MB = 1_000_000
 SELECTIONS = {"fast": "not kafka and not spark and not stack", "test": "not long"}
 
 
@@ -40,22 +35,11 @@ def fetch_jars(folder: Path) -> None:
             subprocess.run(["mvn", "-q", "-B", "-ntp", "-f", str(pom), "package", "-DskipTests"], check=True)
 
 
-def build_image(folder: Path) -> str:
-    """Builds `statecast/<service>:<version>`, and returns a line about it. Raises ReleaseError and ContainerError."""
+def image(folder: Path) -> str:
+    """Builds the image of the service, and returns a line about it. Raises ReleaseError and ContainerError."""
     root = folder.parents[1]
     context = root if (root / "constraints.txt").exists() else make_context(folder, folder / "build" / "image")
-    tag = f"statecast/{folder.name}:{PartFolder(folder, root).project['version']}"
-    try:
-        engine = find_engine()
-    except NoEngineError as error:
-        return f"{error}; no image was built. Its context is {context}"
-    flags = shlex.split(os.environ.get("IMAGE_BUILD_FLAGS", ""))
-    arguments = [
-        flag for name in BASES if (value := os.environ.get(name)) for flag in ("--build-arg", f"{name}={value}")
-    ]
-    dockerfile = context / "services" / folder.name / "Dockerfile"
-    engine.run("build", *flags, *arguments, "-f", str(dockerfile), "-t", tag, str(context))
-    return f"{tag}, {engine.size_bytes(tag) / MB:.0f} MB"
+    return build_image(context, folder.name, PartFolder(folder, root).project["version"])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("command", choices=[*SELECTIONS, "image"])
     options, more = parser.parse_known_args(arguments)
     if options.command == "image":
-        sys.stdout.write(f"{build_image(Path.cwd())}\n")
+        sys.stdout.write(f"{image(Path.cwd())}\n")
         return 0
     if options.command == "test":
         fetch_jars(Path.cwd())

@@ -2,7 +2,8 @@
 
 One commit has the version and the section of the changelog, and gets the tag `<part>/<version>`. Wheel and bill of
 materials are built from it into `dist/` of the repository. A second commit records the release under `releases/`.
-Nothing is pushed or published. After a failure the repository is as it was.
+Nothing is pushed or published. After a failure the repository is as it was. At last the image of a service is built
+from the wheel; without a container engine its context is made, and a line says so.
 """
 
 import argparse
@@ -12,10 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from testkit.containers.engine import ContainerError
 from testkit.release import artifacts
 from testkit.release.artifacts import run
+from testkit.release.image_context import build_image, make_context
 from testkit.release.part_files import PartFolder, ReleaseError
-from testkit.release.record import Record
+from testkit.release.record import Record, read_record
 
 CONTRACT = "statecast-contract"
 
@@ -59,17 +62,28 @@ def _released(part: PartFolder, version: str, day: str) -> Path:
     return directory
 
 
+def image_of(folder: Path, directory: Path) -> str:
+    """Builds the image of a recorded release, and returns a line about it. Raises ReleaseError and ContainerError."""
+    record, dist = read_record(directory), directory.parents[2] / "dist"
+    (wheel,) = (dist / name for name in record.files if name.endswith(".whl"))
+    context = make_context(folder, dist / f"{record.part}-{record.version}-image", wheel)
+    return build_image(context, folder.name, record.version)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Releases the part in the current directory, and says where everything is."""
     parser = argparse.ArgumentParser(prog="python -m testkit.release", description=__doc__)
     parser.add_argument("version", metavar="VERSION", help="the version to release, such as 0.2.0")
     options = parser.parse_args(arguments)
+    folder = Path.cwd()
     try:
-        directory = release(Path.cwd(), options.version, datetime.now(UTC).date().isoformat())
-    except ReleaseError as error:
+        directory = release(folder, options.version, datetime.now(UTC).date().isoformat())
+        sys.stdout.write(f"released, with wheel and bill of materials in dist/; its record is {directory}\n")
+        if (folder / "Dockerfile").exists():
+            sys.stdout.write(f"{image_of(folder, directory)}\n")
+    except (ReleaseError, ContainerError) as error:
         sys.stderr.write(f"release: {error}\n")
         return 1
-    sys.stdout.write(f"released, with wheel and bill of materials in dist/; its record is {directory}\n")
     return 0
 
 

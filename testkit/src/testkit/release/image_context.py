@@ -1,15 +1,20 @@
-"""Makes the context of a service's image where its folder is alone: published wheels stand for the other parts."""
+"""Builds the image of a service from wheels, which stand in the places of the parts that its Dockerfile copies."""
 
+import os
 import re
+import shlex
 import shutil
 import sys
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
+from testkit.containers.engine import NoEngineError, find_engine
 from testkit.release.artifacts import run
 from testkit.repository_files import DOMAINS
 
+BASES = ("PYTHON_IMAGE", "MAVEN_IMAGE")
+MB = 1_000_000
 COPIED = re.compile(r"^COPY (?!--)(.+) \S+$", re.MULTILINE)
 PARTS = {
     "proto": "statecast-contract",
@@ -34,8 +39,7 @@ def build_wheel(directory: str, config_settings: object = None, metadata_directo
     (wheel,) = Path(__file__).parent.glob("*.whl")
     return Path(shutil.copy(wheel, directory)).name
 '''
-PYPROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
-
+PYPROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["src"]\n'
 
 BUILT = shutil.ignore_patterns(".*", "*.egg-info", "__pycache__", "build", "dist", "target", "tests")
 
@@ -45,13 +49,20 @@ def copied(dockerfile: str) -> list[str]:
     return [source for line in COPIED.findall(dockerfile) for source in line.split()]
 
 
-def make_context(folder: Path, context: Path) -> Path:
-    """Fills a directory with all that the Dockerfile of the service copies, and returns it. Raises ReleaseError."""
+def make_context(folder: Path, context: Path, released: Path | None = None) -> Path:
+    """Fills a directory with all that the Dockerfile of the service copies, and returns it. Raises ReleaseError.
+
+    A `released` wheel stands for the service itself; those of other parts beside it are taken, too.
+    """
     shutil.rmtree(context, ignore_errors=True)
-    shutil.copytree(folder, context / "services" / folder.name, ignore=BUILT)
+    service = context / "services" / folder.name
+    shutil.copytree(folder, service, ignore=BUILT)
     shutil.copy2(folder / "constraints.txt", context)
     places = copied((folder / "Dockerfile").read_text())
-    _place_published(folder, context, [place for place in places if place in PARTS])
+    _place_published(folder, context, [place for place in places if place in PARTS], released)
+    if released is not None:
+        shutil.rmtree(service / "src")
+        _hand_over(released, service)
     if "domains" in places:
         shutil.copytree(DOMAINS, context / "domains")
     for place in IN_WHEELS.intersection(places):
@@ -59,17 +70,37 @@ def make_context(folder: Path, context: Path) -> Path:
     return context
 
 
-def _place_published(folder: Path, context: Path, places: Sequence[str]) -> None:
-    """Puts the wheel of each part, in the range that the service speaks, into its place, as a folder for pip."""
+def build_image(context: Path, service: str, version: str) -> str:
+    """Builds `statecast/<service>:<version>`; returns a line about it, or why it could not. Raises ContainerError."""
+    tag = f"statecast/{service}:{version}"
+    try:
+        engine = find_engine()
+    except NoEngineError as error:
+        return f"{error}; {tag} was not built. Its context is {context}"
+    flags = shlex.split(os.environ.get("IMAGE_BUILD_FLAGS", ""))
+    bases = [f"{name}={value}" for name in BASES if (value := os.environ.get(name))]
+    arguments = [flag for base in bases for flag in ("--build-arg", base)]
+    dockerfile = context / "services" / service / "Dockerfile"
+    engine.run("build", *flags, *arguments, "-f", str(dockerfile), "-t", tag, str(context))
+    return f"{tag}, {engine.size_bytes(tag) / MB:.0f} MB"
+
+
+def _place_published(folder: Path, context: Path, places: Sequence[str], released: Path | None) -> None:
+    """Puts the wheel of each part, in the range that the service speaks, into its place."""
     needed = tomllib.loads((folder / "pyproject.toml").read_text())["project"]["dependencies"]
     wanted = [each for each in needed if each.startswith(tuple(PARTS[place] for place in places))]
     wheels = context / "wheels"
-    run(folder, sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(wheels), *wanted)
+    beside = ["--find-links", str(released.parent)] if released else []
+    run(folder, sys.executable, "-m", "pip", "download", "-q", "--no-deps", *beside, "-d", str(wheels), *wanted)
     for place in places:
-        target = context / place
-        target.mkdir(parents=True)
         (wheel,) = wheels.glob(f"{PARTS[place].replace('-', '_')}-*.whl")
-        wheel.rename(target / wheel.name)
-        (target / "pyproject.toml").write_text(PYPROJECT)
-        (target / "backend.py").write_text(BACKEND)
-    wheels.rmdir()
+        _hand_over(wheel, context / place)
+    shutil.rmtree(wheels)
+
+
+def _hand_over(wheel: Path, place: Path) -> None:
+    """Makes a folder that pip installs as the wheel that is in it."""
+    (place / "src").mkdir(parents=True)
+    shutil.copy2(wheel, place / "src")
+    (place / "src" / "backend.py").write_text(BACKEND)
+    (place / "pyproject.toml").write_text(PYPROJECT)
