@@ -37,7 +37,7 @@ private const val NORMAL = 1000
 private const val SWITCHING = 101
 private val log = Logger.getLogger("io.statecast.push")
 
-/** One socket at a time, in one coroutine. [onOpen] is run for each new one, while it is read; [onFrame] gets each frame. */
+/** One socket at a time, in one coroutine. [onOpen] is run for each new one behind its hello; [onFrame] gets each frame. */
 internal class Connection(
     private val address: HttpUrl,
     private val access: Access,
@@ -202,7 +202,6 @@ internal class Connection(
             need = Need.CONNECT
             reason = null
             become(State.OPEN)
-            scope.launch { onOpen() }
             return null
         }
 
@@ -220,6 +219,7 @@ internal class Connection(
             frame.part("hello")?.let {
                 if ("max_request_bytes" in it) maxRequestBytes = it.number("max_request_bytes")
                 if ("expires_in_s" in it) expireIn(it.number("expires_in_s"), scope)
+                scope.launch { onOpen() }
                 return
             }
             backoff.reset()

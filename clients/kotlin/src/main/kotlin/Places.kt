@@ -103,7 +103,7 @@ private class LivePlace {
     }
 
     fun bookmark(token: String) {
-        if (place.token.isNotEmpty() && waiting.isEmpty()) place = place.copy(token = token)
+        if (!isAnew && waiting.isEmpty()) place = place.copy(token = token)
     }
 
     private fun rowOf(key: String, frame: JsonObject, before: Row?): Row {

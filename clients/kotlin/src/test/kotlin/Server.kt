@@ -34,10 +34,8 @@ class Socket(private val request: Request, private val listener: WebSocketListen
     /** The watches that were asked for. */
     val watches get() = sent.flatMap { it["watch"]?.jsonArray.orEmpty() }.map { it as JsonObject }
 
-    fun opens(hello: String = HELLO, subprotocol: String = "statecast.push.v2+json") {
+    fun opens(subprotocol: String = "statecast.push.v2+json") =
         listener.onOpen(this, response(101).header("Sec-WebSocket-Protocol", subprotocol).build())
-        tells(hello)
-    }
 
     fun tells(frame: String) = listener.onMessage(this, frame)
 
@@ -102,8 +100,9 @@ class Server(private val scope: TestScope, credentials: Credentials? = { mapOf("
     /** Opens the socket that the client asks for. */
     fun opens(hello: String = HELLO) {
         settles()
-        socket.opens(hello)
+        socket.opens()
         settles()
+        tells(hello)
     }
 
     fun tells(frame: String) {
