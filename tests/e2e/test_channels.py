@@ -209,7 +209,7 @@ def test_another_consumers_channel_is_refused(gateway: Gateway, alice: GatewayCl
         socket.send({"watch": [{"id": 1, "channel": owner.channel}]})
         refused = next(frames_with(socket, "ended"))
 
-    assert bob.get(owner.path).status_code == 403
+    assert bob.get(owner.path).status_code == 404
     assert refused["ended"]["code"] == "unknown_channel"
     assert [frame for frame in socket.frames if "rows" in frame] == []
 
