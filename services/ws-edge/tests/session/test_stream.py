@@ -243,6 +243,8 @@ async def test_a_watch_that_cannot_be_ends_with_the_reason(edge: RunningEdge, wa
     async with stream_client(edge) as client:
         await client.say(watch=[{"id": 1, **watch}, {"id": 2, **MARKETS}])
         await client.until_current(2)
+        while not client.ended:
+            await client.next()
 
     assert client.ended[1]["code"] == code
     assert "retry_ms" not in client.ended[1]
