@@ -45,7 +45,7 @@ async def test_a_channel_holds_the_watches_that_were_put_into_it(alice: AsyncCli
     await put(alice, path, "one", **ORDER, interval_ms=0)
     [one, orders] = (await alice.get(path)).json()["watches"]
 
-    assert (one["name"], one["watch"]["group"], one["watch"]["interval_ms"]) == ("one", "12345", 0)
+    assert one == {"name": "one", "watch": {**ORDER, "interval_ms": 0}}
     assert (orders["watch"]["limit"], orders["watch"]["fields"]) == (5, ["order_id"])
     assert orders["watch"]["steps"][0]["group_field"] == "order_id"
     assert "interval_ms" not in orders["watch"]

@@ -37,6 +37,7 @@ async def test_the_watches_of_a_channel_are_its_rows_and_places(
         await client.until_current(5)
 
     assert len(client.rows[5, ""]) == (1 if subprotocol else 2)
+    assert subprotocol or client.rows[5, ""]["board"] == {"name": "board", "watch": MARKETS}
     assert len(client.rows[5, "board"]) == 1
     assert len(client.rows[5, "other"]) == 1
     assert client.frames[1]["watching"]["message"] == "statecast.push.v2.NamedWatch"

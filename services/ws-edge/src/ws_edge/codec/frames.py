@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from google.protobuf import json_format
 from typing_extensions import override
 
 from statecast.push.v2.push_pb2 import Ended, ServerFrame, Watching
@@ -12,6 +11,7 @@ from ws_edge.codec import bodies
 from ws_edge.codec.bodies import View, json_bytes
 from ws_edge.codec.requests import ClientRequest, read_binary, read_json
 from ws_edge.errors import EdgeError, MalformedFrameError
+from ws_edge.model.documents import message_document
 from ws_edge.model.states import Path, StoreKey
 from ws_edge.model.stores import Stores
 from ws_edge.watches.subscription import RowNews
@@ -122,7 +122,7 @@ class StreamCodec(Codec):
     def socket_frame(self, frame: ServerFrame) -> Frame | None:
         if self.binary:
             return {"bytes": frame.SerializeToString()}
-        return {"text": json_bytes(_document(frame))}
+        return {"text": json_bytes(message_document(frame, defaults=False))}
 
 
 def _json_frame(frame: PlaceFrame) -> bytes:
@@ -130,7 +130,7 @@ def _json_frame(frame: PlaceFrame) -> bytes:
     if frame.path:
         parts.append(b'"path":%b' % json_bytes(frame.path))
     if frame.watching is not None:
-        parts.append(b'"watching":%b' % json_bytes(_document(frame.watching)))
+        parts.append(b'"watching":%b' % json_bytes(message_document(frame.watching, defaults=False)))
     if frame.rows:
         parts.append(b'"rows":[%b]' % b",".join(frame.rows))
     if frame.token:
@@ -138,7 +138,7 @@ def _json_frame(frame: PlaceFrame) -> bytes:
     if frame.current:
         parts.append(b'"current":true')
     if frame.ended is not None:
-        parts.append(b'"ended":%b' % json_bytes(_document(frame.ended)))
+        parts.append(b'"ended":%b' % json_bytes(message_document(frame.ended, defaults=False)))
     return b"{%b}" % b",".join(parts)
 
 
@@ -155,7 +155,3 @@ def _length(content: bytes) -> bytes:
         number >>= 7
     encoded.append(number)
     return bytes(encoded)
-
-
-def _document(message: Any) -> dict[str, Any]:
-    return json_format.MessageToDict(message, preserving_proto_field_name=True)

@@ -27,10 +27,10 @@ def document(state: KeyState) -> Any:
     return state.document
 
 
-def message_document(message: Message) -> dict[str, Any]:
-    """Returns the message as proto3 JSON with the contract's names, and every field that has no presence."""
+def message_document(message: Message, *, defaults: bool = True) -> dict[str, Any]:
+    """Returns the message as proto3 JSON with the contract's names, and with `defaults` each field without presence."""
     return json_format.MessageToDict(
-        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=defaults
     )
 
 

@@ -19,7 +19,12 @@ M = TypeVar("M", bound=Message)
 
 def answer(message: Message, status: int = 200) -> Response:
     """Answers with a message, with every field that has no presence."""
-    return Response(json_bytes(message_document(message)), status_code=status, media_type=JSON)
+    return answer_json(message_document(message), status)
+
+
+def answer_json(document: dict[str, Any], status: int = 200) -> Response:
+    """Answers with a message that is JSON already."""
+    return Response(json_bytes(document), status_code=status, media_type=JSON)
 
 
 def failure(status: int, code: str, message: str, headers: Any = None) -> Response:

@@ -17,6 +17,7 @@ from ws_edge.codec.frames import Codec, Frame, PlaceFrame
 from ws_edge.codec.requests import ChannelRequest, watch_request
 from ws_edge.errors import ChannelEndedError, RequestError, TooManyWatchesError, UnknownChannelError
 from ws_edge.metrics import FrameTally
+from ws_edge.model.documents import message_document
 from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState, Path, Position, StoreKey
 from ws_edge.session.place import Place
@@ -187,7 +188,8 @@ class ChannelWatch(Subscriber):
                 rows.append(codec.error_body(key, error))
                 self._replace(name, None)
                 continue
-            body = codec.body(RowNews(KeyState(key, NOWHERE, named)), VIEW)
+            document = None if named is None else message_document(named, defaults=False)
+            body = codec.body(RowNews(KeyState(key, NOWHERE, named, document=document)), VIEW)
             if body is not None:
                 rows.append(body)
             self._replace(name, named)
