@@ -54,7 +54,7 @@ def jvm_reason(error: BaseException) -> str:
 def java_column(
     spark: SparkSession,
     function: str,
-    configuration: Sequence[DataType | Java | str | int | dict[str, str] | list[str]],
+    configuration: Sequence[DataType | Java | str | int | dict[str, str] | dict[str, int] | list[str]],
     columns: Sequence[Column],
 ) -> Column:
     """A column function of ColumnFunctions.java, made with `configuration` and applied to `columns`."""
@@ -68,7 +68,7 @@ def descriptor_set(spark: SparkSession, serialized: bytes) -> Java:
     return _jvm(spark).io.statecast.spark.DescriptorSet(serialized)
 
 
-def _java(spark: SparkSession, value: DataType | Java | str | int | dict[str, str] | list[str]) -> Any:
+def _java(spark: SparkSession, value: DataType | Java | str | int | dict[str, str] | dict[str, int] | list[str]) -> Any:
     if isinstance(value, DataType):
         return cast(Any, spark)._jsparkSession.parseDataType(value.json())
     if isinstance(value, list):

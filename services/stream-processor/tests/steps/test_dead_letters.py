@@ -64,12 +64,8 @@ def test_a_record_that_is_no_change_is_one_letter_with_its_place(shipped: Making
     assert headers == {TOPIC: "orders", PARTITION: "0", OFFSET: "0", PIPELINES: name}
 
 
-@pytest.mark.parametrize(
-    ("name", "state_rows"), [("orders-by-key", 0), pytest.param("us-share-holders", 3, marks=pytest.mark.long)]
-)
-def test_letters_come_again_with_a_batch_that_runs_again(
-    shipped: Making, batches_of: BatchesOf, name: str, state_rows: int
-) -> None:
+@pytest.mark.parametrize("name", ["orders-by-key", pytest.param("us-share-holders", marks=pytest.mark.long)])
+def test_letters_come_again_with_a_batch_that_runs_again(shipped: Making, batches_of: BatchesOf, name: str) -> None:
     played = batches_of(shipped(name, **SHAPES[name]))
     played.add([b"\xff", b"\xfe"])
     played.run(crash_at=0)
@@ -79,7 +75,7 @@ def test_letters_come_again_with_a_batch_that_runs_again(
 
     assert [each.value for each in played.letters if each.value == b"\xfd"] == [b"\xfd"]
     assert sorted(text(each, OFFSET) for each in played.letters) == ["0", "0", "1", "1", "2"]
-    assert (played.outcomes["set_aside"], played.state_rows, played.written) == (3, state_rows, [])
+    assert (played.outcomes["set_aside"], played.state_rows, played.written) == (3, 0, [])
 
 
 NO_CUSTOMER = "after.customer_id is empty, a key needs it"

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.pipeline.pipeline import Pipeline, dead_letter_topic
+from stream_processor.steps.functions import Functions
 from stream_processor.steps.projection import KEY_MATCHES
 
 REASON = "statecast-reason"
@@ -22,14 +23,13 @@ PIPELINES = "statecast-pipelines"
 TRUNCATED = "statecast-truncated"
 REPLAYED = "statecast-replayed"
 
-DEAD_LETTER_HEADERS = frozenset({REASON, TOPIC, PARTITION, OFFSET, PIPELINES, TRUNCATED})
+_ADDED = (REASON, TOPIC, PARTITION, OFFSET, PIPELINES, TRUNCATED)
+DEAD_LETTER_HEADERS = frozenset(_ADDED)
 
 LETTER = "letter"
 """A column: the record that is set aside with its reason, null on all lines of sound changes (LetterKeys.java)."""
 HEADERS = "array<struct<key:string,value:binary>>"
 """The type of a record's headers."""
-MAX_REASON = 1_000
-"""Characters; the rest is left out."""
 HEADERS_BYTES = 16_384
 """The most that these headers and Kafka's own fields take, with room to spare."""
 DEFAULT_MAX_BYTES = 1_048_588
@@ -79,7 +79,7 @@ def explode_groups(changes: DataFrame, lines: Column, kept: Sequence[str]) -> Da
     return fields.withColumn("key", F.coalesce("key", letter_key()))
 
 
-def address(records: DataFrame, pipeline: Pipeline) -> DataFrame:
+def address(records: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:
     """Returns records with the `topic` that each goes to, as Kafka's sink takes them.
 
     A letter goes to the dead-letter topic of its own source, with the content of the record that was set aside, to a
@@ -87,61 +87,14 @@ def address(records: DataFrame, pipeline: Pipeline) -> DataFrame:
     """
     written = {"topic": F.lit(pipeline.sink_topic), "key": F.col("key"), "value": F.col("value")}
     written["headers"] = F.col("headers") if "headers" in records.columns else F.lit(None).cast(HEADERS)
-    content = _content(pipeline)
-    columns = {name: F.when(is_letter(), content[name]).otherwise(column) for name, column in written.items()}
+    rooms = {dead_letter_topic(each.source_topic): _room(each) for each in pipeline.readers}
+    letter = functions.dead_letter(F.col(LETTER), pipeline.name, [*_ADDED], rooms)
+    columns = {name: F.when(is_letter(), letter[name]).otherwise(column) for name, column in written.items()}
     if "partition" in records.columns:
         columns["partition"] = F.when(~is_letter(), F.col("partition"))
     return records.select(*[column.alias(name) for name, column in columns.items()])
 
 
-def _content(pipeline: Pipeline) -> dict[str, Column]:
-    """Returns `topic`, `key`, `value` and `headers` of a line's dead letter.
-
-    Where not all has room, the value is shortened; key and headers over half of the room are dropped.
-    """
-    key, value, headers = (F.col(f"{LETTER}.{name}") for name in ("key", "value", "headers"))
-    room = F.coalesce(*[_room(each) for each in pipeline.readers])
-    empty = F.array().cast(HEADERS)
-    beside = _size(key) + F.aggregate(F.coalesce(headers, empty), F.lit(0), lambda total, each: total + _header(each))
-    whole, light = _size(value) + beside <= room, beside * 2 <= room
-    kept = F.when(whole | light, F.coalesce(headers, empty)).otherwise(empty)
-    left = F.when(light, room - beside).otherwise(room)
-    return {
-        "topic": F.col(f"{LETTER}.sink"),
-        "key": F.when(whole | light, key),
-        "value": F.when(whole, value).otherwise(F.substring(value, F.lit(1), left)),
-        "headers": F.concat(kept, _own_headers(F.when(~whole, _size(value)), pipeline)).cast(HEADERS),
-    }
-
-
-def _room(reader: Pipeline) -> Column:
-    """Returns the bytes that a letter of the reader's source may have, null for letters of another source."""
-    topic = dead_letter_topic(reader.source_topic)
-    room = max((reader.max_dead_letter_bytes or DEFAULT_MAX_BYTES) - HEADERS_BYTES, 0)
-    return F.when(F.col(f"{LETTER}.sink") == topic, F.lit(room))
-
-
-def _size(value: Column) -> Column:
-    return F.coalesce(F.octet_length(value), F.lit(0))
-
-
-def _header(each: Column) -> Column:
-    """Returns the bytes that a header takes at most."""
-    return F.length(each.getField("key")) * 4 + _size(each.getField("value")) + 16
-
-
-def _own_headers(truncated: Column, pipeline: Pipeline) -> Column:
-    """Returns the headers that say why the record was set aside, and where it stands."""
-    added = {
-        REASON: F.left(F.col(f"{LETTER}.reason"), F.lit(MAX_REASON)),
-        TOPIC: F.col(f"{LETTER}.topic"),
-        PARTITION: F.col(f"{LETTER}.partition").cast("string"),
-        OFFSET: F.col(f"{LETTER}.offset").cast("string"),
-        PIPELINES: F.lit(pipeline.name),
-        TRUNCATED: truncated.cast("string"),
-    }
-    named = [
-        F.when(text.isNotNull(), F.struct(F.lit(name).alias("key"), text.cast("binary").alias("value")))
-        for name, text in added.items()
-    ]
-    return F.array_compact(F.array(*named))
+def _room(reader: Pipeline) -> int:
+    """Returns the bytes that a letter of the reader's source may have beside the headers that are added."""
+    return max((reader.max_dead_letter_bytes or DEFAULT_MAX_BYTES) - HEADERS_BYTES, 0)

@@ -74,7 +74,7 @@ def written_records(
     read = [_changes(records, reader, number, epoch, functions) for number, (records, reader) in enumerate(pairs)]
     if pipeline.events:
         read = [first_events(each, pipeline) for each in read]
-    return address(pipeline.records(read, partitions, epoch, functions), pipeline)
+    return address(pipeline.records(read, partitions, epoch, functions), pipeline, functions)
 
 
 def _changes(records: DataFrame, reader: Pipeline, number: int, epoch: int, functions: Functions) -> DataFrame:

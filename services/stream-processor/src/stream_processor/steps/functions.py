@@ -43,6 +43,14 @@ _RANGES: dict[int, tuple[int, int | Decimal]] = {
     FieldDescriptor.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
     FieldDescriptor.CPPTYPE_UINT64: (0, Decimal(2**64 - 1)),
 }
+_HEADER = T.StructType().add("key", T.StringType()).add("value", T.BinaryType())
+_RECORD = (
+    T.StructType()
+    .add("topic", T.StringType())
+    .add("key", T.BinaryType())
+    .add("value", T.BinaryType())
+    .add("headers", T.ArrayType(_HEADER))
+)
 UNSIGNED = (FieldDescriptor.CPPTYPE_UINT32, FieldDescriptor.CPPTYPE_UINT64)
 _DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 19}
 
@@ -87,6 +95,14 @@ class Functions:
         `lines` is one of its Lines, and `columns` are its arguments.
         """
         return java_column(self._spark, "differences", [entry, folds, lines], columns)
+
+    def dead_letter(self, letter: Column, pipeline: str, headers: list[str], rooms: dict[str, int]) -> Column:
+        """struct(topic, key, value, headers) of the record by which a letter is set aside (DeadLetter.java).
+
+        Null for null. `headers` are the names of those that it adds, `rooms` the bytes that a letter may have beside
+        these, by topic.
+        """
+        return java_column(self._spark, "deadLetter", [_RECORD, pipeline, headers, rooms], [letter])
 
     def encode(self, row: Column, message: str) -> Column:
         """The bytes of a row that has the message's fields in their order; null for a null row."""

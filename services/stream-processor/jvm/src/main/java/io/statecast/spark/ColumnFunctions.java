@@ -94,6 +94,13 @@ public final class ColumnFunctions {
     return new ColumnFunctions(function, DataTypes.createArrayType(function.result(), false), true);
   }
 
+  /** {@link DeadLetter}, whose result is struct(topic, key, value, headers). */
+  public static ColumnFunctions deadLetter(
+      DataType result, String pipeline, List<String> names, Map<String, Integer> rooms) {
+    DeadLetter function = new DeadLetter(pipeline, new ArrayList<>(names), new HashMap<>(rooms));
+    return new ColumnFunctions(function, result, true);
+  }
+
   /** {@link Encode}. */
   public static ColumnFunctions encode(DescriptorSet descriptors, String message) {
     return new ColumnFunctions(new Encode(descriptors.type(message)), DataTypes.BinaryType, true);
