@@ -1,30 +1,18 @@
 package io.statecast.spark;
 
-import java.io.Serializable;
-import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
-import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback;
-import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.ObjectType;
-import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** The row that an expression is computed of, as it is: where Spark would make an object of it, nothing is made. */
-public final class InputRow extends Expression implements CodegenFallback, Serializable {
+public final class InputRow extends Interpreted {
   private static final long serialVersionUID = 1L;
 
   @Override
   public Object eval(InternalRow row) {
     return row;
-  }
-
-  @Override
-  public ExprCode doGenCode(CodegenContext context, ExprCode code) {
-    return CodegenFallback.super.doGenCode(context, code);
   }
 
   @Override
@@ -38,37 +26,12 @@ public final class InputRow extends Expression implements CodegenFallback, Seria
   }
 
   @Override
-  public Seq<Expression> children() {
-    return CollectionConverters.asScala(List.<Expression>of()).toSeq();
+  public boolean foldable() {
+    return false;
   }
 
   @Override
-  public Expression withNewChildrenInternal(IndexedSeq<Expression> children) {
+  Expression around(Seq<Expression> children) {
     return this;
-  }
-
-  @Override
-  public int productArity() {
-    return 0;
-  }
-
-  @Override
-  public Object productElement(int number) {
-    throw new IndexOutOfBoundsException(number);
-  }
-
-  @Override
-  public boolean canEqual(Object other) {
-    return other instanceof InputRow;
-  }
-
-  @Override
-  public boolean equals(Object other) {
-    return canEqual(other);
-  }
-
-  @Override
-  public int hashCode() {
-    return InputRow.class.hashCode();
   }
 }

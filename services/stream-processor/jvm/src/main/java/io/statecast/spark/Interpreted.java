@@ -13,9 +13,9 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Something around an expression that changes how it is evaluated, and not its type.
+ * An expression without generated code; as a rule something around another one, which has its type.
  *
- * <p>Spark generates no code for it. With code it would compute an expression that stands in two places once, ahead of
+ * <p>With code Spark would compute an expression that stands in two places once, ahead of
  * both and so outside of what is around it.
  */
 abstract class Interpreted extends Expression implements CodegenFallback, Serializable {
@@ -40,7 +40,7 @@ abstract class Interpreted extends Expression implements CodegenFallback, Serial
   }
 
   @Override
-  public final DataType dataType() {
+  public DataType dataType() {
     return children.head().dataType();
   }
 
