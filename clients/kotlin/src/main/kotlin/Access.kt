@@ -33,7 +33,7 @@ internal class Access(
     /** Whether newer credentials can be had. */
     val isRenewable = credentials != null
 
-    /** Returns the headers. Throws the errors of the app's function, and IllegalArgumentException for what is no header. */
+    /** Returns the headers. Throws the errors of the app's function, and IllegalArgumentException for text that is none. */
     suspend fun headers(need: Need): Headers = credentials?.invoke(need).orEmpty().toHeaders()
 
     /** Calls the edge at a path beside the socket's. Throws PushException, and the errors of the app's function. */

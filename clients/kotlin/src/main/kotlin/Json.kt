@@ -15,7 +15,7 @@ internal fun JsonObject.parts(name: String): List<JsonObject> = this[name]?.json
 
 internal fun JsonObject.path(): Path = this["path"]?.jsonArray?.map { it.text }.orEmpty()
 
-/** Adds what is not the default, as proto3 JSON does. */
+/** Adds a field unless it has its default, as proto3 JSON does. */
 internal fun JsonObjectBuilder.putText(name: String, text: String) {
     if (text.isNotEmpty()) put(name, text)
 }

@@ -164,7 +164,7 @@ internal class Places(resume: JsonObject? = null) {
         places.values.forEach(LivePlace::cut)
     }
 
-    /** Takes a frame about the watch; returns what has changed by it. Throws PushException for a wrong one. */
+    /** Takes a frame about the watch; returns its changes. Throws PushException for a wrong one. */
     fun take(frame: JsonObject): List<Change> {
         val path = frame.path()
         frame.part("watching")?.let { begin(path, it) }

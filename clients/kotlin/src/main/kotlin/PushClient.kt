@@ -90,8 +90,8 @@ public class PushClient internal constructor(
     /**
      * Watches a key, a range of a group, or with `steps` a query. The arguments are those of a Watch frame.
      *
-     * `resume` is what `save()` of a watch has returned, or a page by REST of the same range: what is newer follows, or all
-     * rows when there is no other way. Throws PushException when it is neither, and why the client has ended.
+     * `resume` is the text of `save()` of a watch, or a page by REST of the same range: newer rows follow, or all when there is
+     * no other way. Throws PushException when it is neither, and why the client has ended.
      */
     public fun watch(
         store: String,
@@ -136,7 +136,7 @@ public class PushClient internal constructor(
             val saved = resume?.let { Json.parseToJsonElement(it).jsonObject }
             val places = saved?.let { listOf(it) + it.parts("below") }.orEmpty()
             Watch(buildJsonObject { query(places) }, saved, lock, ::unwatch, ::stale)
-        } catch (error: RuntimeException) { // which names what is wrong in the text
+        } catch (error: RuntimeException) { // of a part that is missing or of another kind
             throw PushException("`resume` is neither `save()` of a watch nor a page with rows and token: $error", error)
         }
         watches += watch
@@ -158,7 +158,7 @@ public class PushClient internal constructor(
     private suspend fun stayConnected() {
         val error = try {
             connection.run()
-        } catch (bug: RuntimeException) { // nobody awaits this coroutine, but collectors wait for what it brings
+        } catch (bug: RuntimeException) { // nobody awaits this coroutine, but collectors wait for its rows
             currentCoroutineContext().ensureActive()
             PushException("the client has failed: $bug", bug)
         }

@@ -3,7 +3,7 @@ package io.statecast.push
 
 import okio.utf8Size
 
-/** The largest frame of a client, as long as `hello` has not told another. */
+/** The largest frame of a client, until `hello` names another. */
 internal const val MAX_REQUEST_BYTES = 65_536L
 
 /** The watches by their numbers on this socket, and those that the edge has not been asked for yet. */
@@ -32,7 +32,7 @@ internal class Requests(watches: Collection<Watch> = emptyList()) {
         watch.cut()
     }
 
-    /** Takes what is to be asked; returns frames of at most so many bytes. */
+    /** Makes frames of at most so many bytes of all that waits. */
     fun frames(maxBytes: Long): List<String> {
         val frames = mutableListOf<String>()
         if (unwatched.isNotEmpty()) frames += """{"unwatch":${unwatched.joinToString(",", "[", "]")}}"""

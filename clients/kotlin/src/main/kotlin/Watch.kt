@@ -98,7 +98,7 @@ public class Watch internal constructor(
     /** Takes a newer token of a quiet place. */
     internal fun bookmark(bookmark: JsonObject) = state.bookmark(bookmark)
 
-    /** Ends the flow behind what is unread, with the error if there is one. */
+    /** Ends the flow behind unread changes, with the error if there is one. */
     internal fun finish(error: PushException?) {
         if (!isOver) this.error = error
         isOver = true

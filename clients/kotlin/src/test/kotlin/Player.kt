@@ -37,8 +37,8 @@ private class Watching(val watch: Watch) {
     }
 
     private fun take(change: Change) {
-        for ((key, row) in change.rows) changes += told(change.path + key, row.value)
-        for ((key, error) in change.left) changes += told(change.path + key, JsonPrimitive(error?.code))
+        for ((key, row) in change.rows) changes += entry(change.path + key, row.value)
+        for ((key, error) in change.left) changes += entry(change.path + key, JsonPrimitive(error?.code))
     }
 
     fun state(): JsonObject = buildJsonObject {
@@ -51,7 +51,7 @@ private class Watching(val watch: Watch) {
     }
 
     private fun rowsOf(path: Path, place: Place) = place.rows.map { (key, row) -> name(path + key) to row.value }
-    private fun told(path: Path, value: JsonElement) = JsonArray(listOf(JsonPrimitive(name(path)), value))
+    private fun entry(path: Path, value: JsonElement) = JsonArray(listOf(JsonPrimitive(name(path)), value))
     private fun name(path: Path) = path.joinToString("/")
 }
 

@@ -9,6 +9,7 @@ import kotlinx.coroutines.test.StandardTestDispatcher
 import kotlinx.coroutines.test.TestScope
 import kotlinx.coroutines.test.advanceTimeBy
 import kotlinx.coroutines.test.runCurrent
+import kotlinx.coroutines.test.runTest
 import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.jsonArray
@@ -22,6 +23,8 @@ import okhttp3.WebSocketListener
 import okio.ByteString
 
 const val HELLO = """{"hello":{"protocol":2,"expires_in_s":1000,"max_request_bytes":65536}}"""
+
+const val PING = """{"ping":{}}"""
 
 fun parse(text: String): JsonObject = Json.parseToJsonElement(text) as JsonObject
 
@@ -109,4 +112,9 @@ class Server(private val scope: TestScope, credentials: Credentials? = { mapOf("
         socket.tells(frame)
         settles()
     }
+}
+
+fun withServer(credentials: Credentials? = { mapOf("apikey" to "k") }, test: suspend TestScope.(Server) -> Unit) = runTest {
+    val server = Server(this, credentials)
+    server.client.use { test(server) }
 }
