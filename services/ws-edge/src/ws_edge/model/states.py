@@ -23,12 +23,7 @@ class StoreKey(NamedTuple):
 
 
 Path = tuple[str, ...]
-"""The rows of a query that lead to a range, by their names."""
-
-
-def name_of(key: StoreKey) -> str:
-    """The name of a row in a path."""
-    return key.member or key.group
+"""The rows of a query that lead to a range, by their keys; the key of the only row of a group is empty."""
 
 
 class Position(NamedTuple):

@@ -18,7 +18,7 @@ from ws_edge.errors import (
 )
 from ws_edge.model.authorization import check_group
 from ws_edge.model.questions import Question
-from ws_edge.model.states import KeyState, Path, name_of
+from ws_edge.model.states import KeyState, Path
 from ws_edge.session.place import Place
 from ws_edge.watches.subscription import WatchOptions
 
@@ -108,7 +108,7 @@ class Tree:
         depth = len(place.path)
         if depth == len(self.request.steps) or self.places.get(place.path) is not place:
             return
-        path = (*place.path, name_of(row.key))
+        path = (*place.path, row.key.member)
         if row.row is None:
             self._prune(path)  # the client drops it with the row
             return
