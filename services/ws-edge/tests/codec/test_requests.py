@@ -113,6 +113,13 @@ def test_a_wrong_watch_is_refused_by_its_id(watch: dict[str, Any], code: str) ->
     assert refusal(**watch).error.code == code
 
 
+def test_a_watch_with_half_of_a_character_in_a_name_is_refused_and_not_warned_about_as_well() -> None:
+    request = read(watch=[{"id": 1, **MARKETS, "\udfff": 1}])
+
+    assert isinstance(request.watches[0], RefusedWatch)
+    assert request.unknown == []
+
+
 def test_a_field_with_half_of_a_character_is_ignored_and_named() -> None:
     request = read(**{"a\udfff": 1, "watch": [{"id": 1, **MARKETS}]})
 

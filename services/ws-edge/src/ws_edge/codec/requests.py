@@ -161,15 +161,15 @@ def _read_watch(value: Any, stores: Stores, request: ClientRequest) -> None:
     if watch_id is None:
         request.errors.append(MalformedFrameError("a watch needs an id, a whole number from 1"))
         return
-    request.unknown += (
-        UnknownField(name, f"watch {watch_id}: {text}") for name, text in _unknown(value, Watch.DESCRIPTOR)
-    )
     try:
         message = filled(Watch(), {**value, "id": watch_id}, ignore_unknown_fields=True)
     except (ValueError, TypeError, RecursionError) as error:
         refusal = MalformedWatchError(f"it is no watch: {one_line(error)}")
         request.watches.append(RefusedWatch(watch_id, refusal))
         return
+    request.unknown += (
+        UnknownField(name, f"watch {watch_id}: {text}") for name, text in _unknown(value, Watch.DESCRIPTOR)
+    )
     request.watches.append(_resolved(message, stores))
 
 
