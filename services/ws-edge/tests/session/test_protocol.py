@@ -18,6 +18,7 @@ from websockets.server import ServerProtocol
 from statecast.orders.v1.order_pb2 import Order
 from testkit.waiting import scaled
 from testkit.ws_edge.edge import RunningEdge, until
+from testkit.ws_edge.one_socket import OneSocket, settle
 from ws_edge.codec.frames import FRAMES
 from ws_edge.model.states import StoreKey
 from ws_edge.session.protocol import WIRE, EdgeHttpProtocol, EdgeSocketProtocol
@@ -253,3 +254,16 @@ async def test_a_closed_connection_is_freed_without_the_cycle_collector(edge: Ru
     await lives_of_sockets(edge)
 
     await until(lambda: not protocols())
+
+
+async def test_a_close_that_is_not_read_counts_as_such_also_when_frames_waited() -> None:
+    async with OneSocket() as socket:
+        writer = socket.session.writer
+        socket.reads.clear()
+        writer.put({"text": b"{}"})
+        socket.session.end(4403, "revoked")
+        await settle()
+        unread_since = writer.writing_since
+        socket.reads.set()
+
+    assert unread_since == socket.clock.now

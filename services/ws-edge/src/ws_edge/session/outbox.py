@@ -114,7 +114,10 @@ class SocketWriter:
             asyncio.get_running_loop().call_soon(self._start)
 
     def _start(self) -> None:
-        self._task = start_eagerly(self._write())
+        if self.end_code is None:
+            self._task = start_eagerly(self._write())
+        else:  # the close is being sent
+            self._is_writing = False
 
     async def _write(self) -> None:
         try:
