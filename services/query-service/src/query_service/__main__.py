@@ -14,11 +14,12 @@ from query_service.server.backup import back_up
 from query_service.server.server import shard_tls
 from query_service.settings import Settings
 from query_service.storage import inspection
-from query_service.storage.backup import Manifest, restore
+from query_service.storage.backup import restore
 from query_service.storage.rocksdb_engine import RocksdbOpener
 from query_service.storage.store_directory import StoreDirectory, locked
 from query_service.storage.stores_file import StoreDefinition, read_stores, stores_schema
 from statecast.descriptors import MessageTypes
+from statecast.shard.v1.backup_pb2 import BackupManifest
 from statecast_service.build import add_version
 from statecast_service.collector import collect_seldom
 from statecast_service.errors import ServiceError
@@ -89,7 +90,7 @@ def _directory(settings: Settings) -> StoreDirectory:
     )
 
 
-def _summary(verb: str, manifests: Sequence[Manifest]) -> str:
+def _summary(verb: str, manifests: Sequence[BackupManifest]) -> str:
     size = sum(file.size for manifest in manifests for file in manifest.files.values())
     lines = [f"{each.store}/{each.partition}, applied up to offset {each.next_offset - 1}" for each in manifests]
     return "\n".join([*lines, f"{verb}: {len(manifests)} partitions, {size:,} bytes"]) + "\n"

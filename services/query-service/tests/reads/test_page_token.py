@@ -11,6 +11,7 @@ from query_service.errors import BadTokenError
 from query_service.reads import page_token
 from query_service.reads.page_token import Cursor
 from query_service.storage.store_keys import MAX_OFFSET
+from statecast.query.v1.page_token_pb2 import PageToken
 from statecast.query.v1.query_pb2 import Bounds
 from statecast.query.v1.query_service_pb2 import ListVersionsRequest, ScanStatesRequest
 from statecast.state.v1.state_pb2 import StateKey
@@ -41,6 +42,36 @@ def test_a_token_of_very_many_partitions_stays_small() -> None:
 def test_a_token_of_nobody_is_refused(token: str) -> None:
     with pytest.raises(BadTokenError, match="page_token: it is not a token"):
         page_token.decode_scan(scan(), token)
+
+
+def versioned(token: str, version: int) -> str:
+    changed = PageToken.FromString(base64.urlsafe_b64decode(token))
+    changed.version = version
+    return base64.urlsafe_b64encode(changed.SerializeToString()).decode()
+
+
+def test_a_token_of_a_newer_release_begins_with_the_first_page() -> None:
+    token = page_token.encode_scan(scan(), Cursor(b"g"))
+
+    assert page_token.decode_scan(scan(), versioned(token, 1)) == Cursor(b"g")
+    with pytest.raises(BadTokenError, match="newer release has made it: begin with the first page"):
+        page_token.decode_scan(scan(), versioned(token, 2))
+    with pytest.raises(BadTokenError, match="not a token"):
+        page_token.decode_scan(scan(), versioned(token, 0))
+
+
+def test_fields_that_are_added_to_tokens_later_are_passed_over() -> None:
+    token = page_token.encode_scan(scan(), Cursor(b"g"))
+    later = base64.urlsafe_b64encode(base64.urlsafe_b64decode(token) + b"\xf2\x01\x01x").decode()
+
+    assert page_token.decode_scan(scan(), later) == Cursor(b"g")
+
+
+def test_tokens_of_scans_and_of_versions_are_not_exchanged() -> None:
+    with pytest.raises(BadTokenError, match="not a token"):
+        page_token.decode_scan(scan(), page_token.encode_versions(versions(), 77, 42))
+    with pytest.raises(BadTokenError, match="another key or call"):
+        page_token.decode_versions(versions(token=page_token.encode_scan(scan(), Cursor(b"g"))), 77)
 
 
 def test_a_token_that_was_cut_short_is_refused() -> None:

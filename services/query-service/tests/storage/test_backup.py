@@ -1,5 +1,6 @@
 """A backup fills an empty data directory, or is refused with the mismatch."""
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -92,7 +93,8 @@ async def test_a_store_that_is_made_otherwise_is_refused(
         ({"format": 1}, "format 1"),
         ({"partition": 2}, "put it back"),
         ({"files": {"../x": {"size": 0, "sha256": ""}}}, "outside"),
-        ({"surprise": 1}, "no manifest"),
+        ({"version": 0}, "version 0"),
+        ({"next_offset": "many"}, "no manifest"),
     ],
 )
 async def test_a_manifest_that_does_not_fit_is_refused(
@@ -102,6 +104,30 @@ async def test_a_manifest_that_does_not_fit_is_refused(
 
     with pytest.raises(BackupError, match=reason):
         restore(backup, empty, [store_definition(STORE)], LIMIT_MS)
+
+
+async def test_a_manifest_with_fields_of_a_later_release_of_its_version_is_read(
+    backup: Path, empty: StoreDirectory
+) -> None:
+    change_manifest(backup, surprise=1)
+    [manifest] = restore(backup, empty, [store_definition(STORE)], LIMIT_MS)
+
+    assert manifest.next_offset == 2
+
+
+async def test_a_manifest_as_releases_before_the_message_wrote_it_is_read(backup: Path, empty: StoreDirectory) -> None:
+    """They wrote all numbers as numbers, where the JSON of messages has texts of 64 bits."""
+    files = {path.name: path for path in sst_file(backup).parent.iterdir() if path.name != MANIFEST}
+    sums = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+    change_manifest(
+        backup,
+        next_offset=2,
+        taken_ms=int(empty.wall_ms()),
+        files={name: {"size": path.stat().st_size, "sha256": sums[name]} for name, path in files.items()},
+    )
+    [manifest] = restore(backup, empty, [store_definition(STORE)], LIMIT_MS)
+
+    assert manifest.next_offset == 2
 
 
 @pytest.mark.parametrize("spoil", [lambda data: data[:-1], lambda data: data[:9] + b"?" + data[10:], lambda _: b""])

@@ -10,8 +10,9 @@ import grpc
 
 from query_service.errors import BackupError, SeedError
 from query_service.server.checkpoint_reader import BusyError, CheckpointReader, RefusedError, shard_stub
-from query_service.storage.backup import Manifest, replace_directory, write_manifest
+from query_service.storage.backup import replace_directory, write_manifest
 from statecast.shard.v1 import shard_service_pb2 as shard
+from statecast.shard.v1.backup_pb2 import BackupManifest
 from statecast_service.tls import Tls
 
 _LIST_S = 10.0
@@ -19,7 +20,7 @@ _BUSY_ATTEMPTS = 200
 _BUSY_PAUSE_S = 0.3
 
 
-async def back_up(address: str, tls: Tls | None, directory: Path, wall_ms: Callable[[], int]) -> list[Manifest]:
+async def back_up(address: str, tls: Tls | None, directory: Path, wall_ms: Callable[[], int]) -> list[BackupManifest]:
     """Fills a directory, one partition after the other; each replaces its former backup when it is complete.
 
     Stores in memory are left out. Raises BackupError; partitions complete by then stay.
@@ -40,7 +41,7 @@ async def back_up(address: str, tls: Tls | None, directory: Path, wall_ms: Calla
 
 async def _take(
     reader: CheckpointReader, directory: Path, store: str, partition: int, wall_ms: Callable[[], int]
-) -> Manifest | None:
+) -> BackupManifest | None:
     for _ in range(_BUSY_ATTEMPTS):
         try:
             return await _take_now(reader, directory, store, partition, wall_ms)
@@ -55,7 +56,7 @@ async def _take(
 
 async def _take_now(
     reader: CheckpointReader, directory: Path, store: str, partition: int, wall_ms: Callable[[], int]
-) -> Manifest:
+) -> BackupManifest:
     await asyncio.to_thread(directory.mkdir, parents=True, exist_ok=True)
     async with reader.checkpoint(store, partition) as checkpoint:
         taken_ms = wall_ms()

@@ -2,48 +2,29 @@
 
 import hashlib
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, Field, ValidationError
+from google.protobuf import json_format
 
 from query_service.errors import BackupError, StoreFailedError
 from query_service.storage import store_keys
 from query_service.storage.checkpoints import Checkpoint, is_file_name
 from query_service.storage.store_directory import StoreDirectory
 from query_service.storage.stores_file import StoreDefinition
+from statecast.shard.v1.backup_pb2 import BackedUpFile, BackupManifest
 
 MANIFEST = "manifest.json"
 _VERSION = 1
 _COPY_BYTES = 1 << 20
 
 
-class BackedUpFile(BaseModel, frozen=True, extra="forbid"):
-    """One file: its bytes, and their SHA-256 in hexadecimal digits."""
-
-    size: int = Field(ge=0)
-    sha256: str
-
-
-class Manifest(BaseModel, frozen=True, extra="forbid"):
-    """What one partition of a backup is, and its files by name."""
-
-    version: int = _VERSION
-    store: str
-    partition: int = Field(ge=0)
-    topic: str
-    topic_id: str
-    partitions: int
-    format: int
-    rules: str
-    next_offset: int
-    taken_ms: int
-    files: Mapping[str, BackedUpFile]
-
-
-def write_manifest(directory: Path, store: str, partition: int, checkpoint: Checkpoint, taken_ms: int) -> Manifest:
+def write_manifest(
+    directory: Path, store: str, partition: int, checkpoint: Checkpoint, taken_ms: int
+) -> BackupManifest:
     """Writes what the files of a checkpoint are that lie in a directory. Raises OSError."""
-    manifest = Manifest(
+    manifest = BackupManifest(
+        version=_VERSION,
         store=store,
         partition=partition,
         next_offset=checkpoint.next_offset,
@@ -53,13 +34,16 @@ def write_manifest(directory: Path, store: str, partition: int, checkpoint: Chec
         },
         **checkpoint.origin._asdict(),
     )
-    (directory / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
+    text = json_format.MessageToJson(
+        manifest, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
+    (directory / MANIFEST).write_text(text + "\n")
     return manifest
 
 
 def restore(
     backup: Path, directory: StoreDirectory, stores: Sequence[StoreDefinition], resume_limit_ms: int
-) -> list[Manifest]:
+) -> list[BackupManifest]:
     """Places all partitions of a backup in a data directory that has none of them, or raises BackupError.
 
     Everything is checked before anything is placed, and each file again while it is copied. Whether the topic is still
@@ -83,10 +67,10 @@ def restore(
     return manifests
 
 
-def _read_manifest(path: Path) -> Manifest:
+def _read_manifest(path: Path) -> BackupManifest:
     try:
-        manifest = Manifest.model_validate_json(path.read_text())
-    except (OSError, ValidationError) as error:
+        manifest = json_format.Parse(path.read_text(), BackupManifest(), ignore_unknown_fields=True)
+    except (OSError, ValueError, json_format.ParseError) as error:
         raise BackupError(f"{path} is no manifest of a backup: {error}") from error
     if manifest.version != _VERSION:
         raise BackupError(f"{path} has version {manifest.version}, not {_VERSION}: restore it with its own release")
@@ -98,7 +82,7 @@ def _read_manifest(path: Path) -> Manifest:
 
 
 def _check(
-    manifest: Manifest, definition: StoreDefinition | None, directory: StoreDirectory, resume_limit_ms: int
+    manifest: BackupManifest, definition: StoreDefinition | None, directory: StoreDirectory, resume_limit_ms: int
 ) -> None:
     """Raises BackupError for a partition that the instance could not go on from."""
     where = f"the backup of {manifest.store}/{manifest.partition}"
