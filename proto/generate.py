@@ -14,7 +14,7 @@ COMMENTED_SET = Path("statecast") / "commented.binpb"
 
 PACKAGE_INIT = '''"""The Protobuf contract of Statecast, with its descriptor set and the rules that belong to it.
 
-All is generated but the rules: the modules `partitioning` and `position`.
+All is generated but the rules: the modules of `proto/rules`.
 """
 
 from importlib.resources import files

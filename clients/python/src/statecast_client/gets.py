@@ -8,12 +8,12 @@ from functools import partial
 
 import grpc.aio
 
+from statecast.coalescing import Coalescer
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
-from statecast_client.coalescing import Coalescer
 from statecast_client.errors import AbsentError, InvalidError, OverloadedError, StatecastError, error_of_key
-from statecast_client.limits import MAX_RESPONSE_BYTES
+from statecast_client.limits import MAX_CALLS, MAX_KEYS, MAX_RESPONSE_BYTES
 from statecast_client.router import Router, call_batch
 from statecast_client.shard_map import hash_group
 
@@ -48,7 +48,7 @@ class Gets:
 
     def __init__(self, router: Router) -> None:
         self._router = router
-        self._coalescer = Coalescer(self._alone, self._together)
+        self._coalescer = Coalescer(self._alone, self._together, max_batch=MAX_KEYS, max_in_flight=MAX_CALLS)
         self._apart_until: dict[tuple[str, int | None], float] = {}
 
     def answer(
@@ -95,6 +95,8 @@ class Gets:
         An instance that has too much to do is left in peace for longer each time. Once it refuses a single lookup, all
         that are left have its error, and it is not asked for them.
         """
+        if len(gets) == 1:
+            return [await self._alone(batch, gets[0])]
         ordered: list[Answer] = [None] * len(gets)
         left, size, growth, pause_s = list(range(len(gets))), len(gets), 2, _PAUSE_S
         while left:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 import grpc
 import grpc.aio
 
+from statecast.calls import RECONNECTING, answer_of
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.query.v1.query_service_pb2_grpc import QueryServiceStub
-from statecast_client.calls import answer_of
 from statecast_client.errors import StatecastError, error_of_status
 from statecast_client.limits import MAX_RESPONSE_BYTES
 from statecast_client.proxies import grpc_proxy_of, through
@@ -25,16 +25,6 @@ RETRIED: frozenset[grpc.StatusCode] = frozenset(
 """The statuses that say something about the instance, and not about the request: another instance may answer it."""
 
 _BATCH_METHOD = "/statecast.query.v1.QueryService/BatchGetStates"
-
-RECONNECTING = (
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    # How long an attempt to connect may take at least: with TLS it is four times there and back.
-    ("grpc.min_reconnect_backoff_ms", 2_000),
-    ("grpc.max_reconnect_backoff_ms", 1000),
-    # A restarted instance may have another address behind its name; by default gRPC looks again after 30 s only.
-    ("grpc.dns_min_time_between_resolutions_ms", 1000),
-)
-"""The options of a channel to an instance that say how soon it is found again."""
 
 _OPTIONS = (
     *RECONNECTING,

@@ -3,8 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 
-import pytest
-
 from query_service.cluster.shard_map import Member
 from query_service.errors import AbsentError, NotServedError
 from query_service.reads.coalesced import CoalescedGets, Get
@@ -88,70 +86,6 @@ async def test_no_batch_is_larger_than_the_limit() -> None:
     assert [groups for _, groups in upstream.batches] == ["ab", "cd", "e"]
 
 
-async def test_those_that_come_while_two_batches_are_in_flight_gather(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("query_service.reads.coalesced._MAX_WAIT_S", 60)
-    upstream = Upstream()
-    upstream.gate.clear()
-    futures = []
-    for group in "abcd":
-        futures += upstream.ask(group)
-        await turns()
-    before = [*upstream.batches]
-    upstream.gate.set()
-
-    assert await payloads(futures) == [f"{group} together" for group in "abcd"]
-    assert [groups for _, groups in before] == ["a", "b"]
-    assert [groups for _, groups in upstream.batches] == ["a", "b", "cd"]
-
-
-async def test_those_that_wait_behind_calls_that_hang_go_after_a_moment() -> None:
-    upstream = Upstream()
-    upstream.gate.clear()
-    futures = []
-    for groups in ("a", "b", "cd"):
-        futures += upstream.ask(*groups)
-        await turns()
-    async with asyncio.timeout(10):
-        while len(upstream.batches) < 3:  # noqa: ASYNC110  a batch tells nobody
-            await asyncio.sleep(0.001)
-    upstream.gate.set()
-
-    assert await payloads(futures) == [f"{group} together" for group in "abcd"]
-    assert [groups for _, groups in upstream.batches] == ["a", "b", "cd"]
-
-
-@pytest.mark.parametrize("place", [0, 1, 2])
-async def test_one_that_is_cancelled_before_its_batch_goes_out_is_left_out(place: int) -> None:
-    upstream = Upstream()
-    futures = upstream.ask(*"abc")
-    futures.pop(place).cancel()
-    left = "abc".replace("abc"[place], "")
-
-    assert await payloads(futures) == [f"{group} together" for group in left]
-    assert upstream.batches == [("first", left)]
-
-
-async def test_no_batch_goes_out_when_all_its_callers_have_gone() -> None:
-    upstream = Upstream()
-    for future in upstream.ask(*"abc"):
-        future.cancel()
-    await turns()
-
-    assert upstream.batches == []
-    assert await payloads(upstream.ask("d")) == ["d together"]
-
-
-async def test_a_caller_that_is_cancelled_in_flight_cancels_no_other() -> None:
-    upstream = Upstream()
-    upstream.gate.clear()
-    first, *others = upstream.ask("a", "b")
-    await turns()
-    first.cancel()
-    upstream.gate.set()
-
-    assert await payloads(others) == ["b together"]
-
-
 async def test_each_has_its_own_error_and_goes_alone_where_a_batch_cannot_do() -> None:
     upstream = Upstream()
     ended = await asyncio.gather(*upstream.ask("a", "absent", "alone"), return_exceptions=True)
@@ -181,11 +115,3 @@ async def test_a_caller_that_goes_away_while_it_is_asked_for_alone_ends_that() -
     await turns()
 
     assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-async def test_a_defect_reaches_every_caller() -> None:
-    upstream = Upstream()
-    upstream.failure = ZeroDivisionError("a defect")
-    ended = await asyncio.gather(*upstream.ask("a", "b"), return_exceptions=True)
-
-    assert [str(each) for each in ended] == ["a defect"] * 2

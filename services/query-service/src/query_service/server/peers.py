@@ -20,10 +20,10 @@ from query_service.reads.status import failure_of
 from query_service.reads.wire import FIRST, sized
 from query_service.server.shard_channel import shard_channel
 from query_service.storage.store_keys import row_key
+from statecast.calls import answer_of
 from statecast.query.v1 import query_service_pb2 as api
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
-from statecast_client.calls import answer_of
 from statecast_service.tls import Tls
 
 _WATCH_S = 1.0

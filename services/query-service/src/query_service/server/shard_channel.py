@@ -7,9 +7,9 @@ from typing import Any
 import grpc
 
 from query_service.cluster.shard_map import Member
+from statecast.calls import RECONNECTING
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1.shard_service_pb2_grpc import ShardServiceStub
-from statecast_client.router import RECONNECTING
 from statecast_service.tls import Tls
 
 _ASK_S = 1.0

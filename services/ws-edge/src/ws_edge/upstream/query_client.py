@@ -11,9 +11,10 @@ import grpc
 import grpc.aio
 import structlog
 
+from statecast.coalescing import Coalescer
 from statecast.query.v1.query_pb2 import Bounds
 from statecast.query.v1.query_service_pb2 import BatchGetStatesResponse, ListShardsResponse, ScanStatesRequest
-from statecast_client.coalescing import Coalescer
+from statecast_client.limits import MAX_CALLS
 from statecast_client.router import RETRIED, Router, call_batch, stub
 from statecast_client.shard_map import group_by_owner, hash_group
 from ws_edge.errors import RequestError, RowTooLargeError, UnavailableError, UnknownStoreError
@@ -83,7 +84,7 @@ class QueryClient:
         self._on_hidden = on_hidden
         self._logged = set[tuple[str, Hashable, Hashable]]()
         self._gets: Coalescer[_Group, Query, RangeResult] = Coalescer(
-            self._get_alone, self._get_together, max_batch=batch_limit
+            self._get_alone, self._get_together, max_batch=batch_limit, max_in_flight=MAX_CALLS
         )
         self.failed = asyncio.Event()
         """Set whenever an instance has failed."""
@@ -164,6 +165,8 @@ class QueryClient:
         """
         store = group[0]
         try:
+            if len(queries) == 1:
+                return [await self._get_alone(group, queries[0])]
             response = await self._router.call(
                 store.name, queries[0].group, partial(call_batch, batch(store, queries)), self._timeouts
             )

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from statecast_client.coalescing import Coalescer
+from statecast.coalescing import Coalescer
 
 
 class Upstream:
@@ -19,7 +19,8 @@ class Upstream:
         self.singles: list[str] = []
         self.batches: list[list[str]] = []
         self.failure: Exception | None = None
-        self.coalescer = Coalescer(self._alone, self._together, **limits)  # type: ignore[arg-type]
+        defaults = {"max_batch": 100, "max_in_flight": 4}
+        self.coalescer = Coalescer(self._alone, self._together, **(defaults | limits))  # type: ignore[arg-type]
 
     async def ask(self, item: str, group: str = "g") -> str:
         return await self.coalescer.result(group, item)
@@ -27,8 +28,7 @@ class Upstream:
     async def asked(self, *items: str) -> "list[asyncio.Task[str]]":
         """Asks for all in one turn, and returns when they have gone out."""
         tasks = [asyncio.create_task(self.ask(item)) for item in items]
-        for _ in range(5):
-            await asyncio.sleep(0)
+        await turns()
         return tasks
 
     async def _alone(self, _: str, item: str) -> str:
@@ -44,17 +44,22 @@ class Upstream:
         return [answer_of(item) for item in items]
 
 
+async def turns() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
 def answer_of(item: str) -> str | Exception | None:
     if item.startswith("bad"):
         return ValueError(item)
     return None if item.startswith("single") else f"{item} together"
 
 
-async def test_one_that_is_alone_goes_alone() -> None:
+async def test_one_that_is_alone_in_its_turn_is_a_batch_of_its_own() -> None:
     upstream = Upstream()
 
-    assert [await upstream.ask("a"), await upstream.ask("b")] == ["a alone", "b alone"]
-    assert upstream.batches == []
+    assert [await upstream.ask("a"), await upstream.ask("b")] == ["a together", "b together"]
+    assert upstream.batches == [["a"], ["b"]]
 
 
 async def test_those_of_one_turn_go_together() -> None:
@@ -69,7 +74,8 @@ async def test_each_group_goes_by_itself() -> None:
     upstream = Upstream()
     answers = await asyncio.gather(upstream.ask("a", "one"), upstream.ask("b", "two"))
 
-    assert [*answers] == ["a alone", "b alone"]
+    assert [*answers] == ["a together", "b together"]
+    assert sorted(upstream.batches) == [["a"], ["b"]]
 
 
 async def test_each_caller_has_its_own_error_and_a_single_lookup_where_a_batch_cannot_do() -> None:
@@ -95,11 +101,11 @@ async def test_later_ones_gather_while_calls_are_in_flight() -> None:
     tasks = await upstream.asked("a")
     tasks += await upstream.asked("b")
     tasks += await upstream.asked("c")
-    assert upstream.batches == []
+    assert upstream.batches == [["a"]]
     upstream.gate.set()
 
-    assert await asyncio.gather(*tasks) == ["a alone", "b together", "c together"]
-    assert upstream.batches == [["b", "c"]]
+    assert await asyncio.gather(*tasks) == ["a together", "b together", "c together"]
+    assert upstream.batches == [["a"], ["b", "c"]]
 
 
 async def test_a_call_that_hangs_holds_up_later_ones_for_a_moment_only() -> None:
@@ -108,11 +114,11 @@ async def test_a_call_that_hangs_holds_up_later_ones_for_a_moment_only() -> None
     tasks = await upstream.asked("a")
     tasks += await upstream.asked("b")
     async with asyncio.timeout(10):
-        while not upstream.batches:  # noqa: ASYNC110  a batch tells nobody
+        while len(upstream.batches) < 2:  # noqa: ASYNC110  a batch tells nobody
             await asyncio.sleep(0.001)
     upstream.gate.set()
 
-    assert await asyncio.gather(*tasks) == ["a alone", "b together"]
+    assert await asyncio.gather(*tasks) == ["a together", "b together"]
 
 
 async def test_no_batch_is_larger_than_the_limit() -> None:
@@ -161,6 +167,32 @@ async def test_those_who_wait_go_out_when_the_lone_call_before_them_is_cancelled
     assert await asyncio.gather(*others) == ["b together", "c together"]
 
 
+async def test_nothing_goes_out_when_all_callers_have_gone() -> None:
+    upstream = Upstream()
+    futures = [upstream.coalescer.result("g", item) for item in "abc"]
+    for future in futures:
+        future.cancel()
+    await turns()
+
+    assert upstream.batches == []
+    assert await upstream.ask("d") == "d together"
+
+
+@pytest.mark.parametrize("item", ["a", "single"])
+async def test_a_caller_that_goes_away_ends_the_call_that_is_its_own(item: str) -> None:
+    upstream = Upstream()
+    if item == "a":
+        upstream.gate.clear()
+    future = upstream.coalescer.result("g", item)
+    await turns()
+    upstream.gate.clear()
+    await turns()
+    future.cancel()
+    await turns()
+
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
 async def test_closing_cancels_the_callers_of_a_batch_in_flight() -> None:
     upstream = Upstream()
     upstream.gate.clear()
@@ -180,7 +212,7 @@ async def test_the_error_of_a_batch_is_copied_for_each_caller() -> None:
     async def together(_group: str, _items: Sequence[str]) -> Sequence[str | Exception | None]:
         raise failure
 
-    coalescer = Coalescer(alone, together)
+    coalescer = Coalescer(alone, together, max_batch=2, max_in_flight=1)
     results = (coalescer.result("g", item) for item in "ab")
     errors = await asyncio.gather(*results, return_exceptions=True)
 

@@ -1,4 +1,4 @@
-"""Awaits calls of gRPC such that one that is cancelled gives back its memory."""
+"""Says how instances are called by gRPC: how soon one is found again, and how a call is awaited."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -8,6 +8,16 @@ import grpc
 import grpc.aio
 
 T = TypeVar("T")
+
+RECONNECTING = (
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    # How long an attempt to connect may take at least: with TLS it is four times there and back.
+    ("grpc.min_reconnect_backoff_ms", 2_000),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    # A restarted instance may have another address behind its name; by default gRPC looks again after 30 s only.
+    ("grpc.dns_min_time_between_resolutions_ms", 1000),
+)
+"""The options of a channel to an instance that say how soon it is found again."""
 
 
 async def answer_of(call: Awaitable[T]) -> T:
