@@ -69,6 +69,10 @@ class NotServedError(LookupFailedError):
     """This replica does not hold the partition, or has not caught up with it: another one is asked."""
 
 
+class ColdError(NotServedError):
+    """The row is on a slow disk: it is read in a thread. No caller sees this."""
+
+
 class PeerOverloadedError(NotServedError):
     """The peer has more calls in work than it can hold, which tells nothing about its partitions."""
 

@@ -293,6 +293,7 @@ class CorruptEngine:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self.get, self.is_at_hand = engine.get, engine.is_at_hand
         self.scan = engine.scan
         self.write = engine.write
         self.checkpoint = engine.checkpoint
@@ -308,7 +309,7 @@ class FullEngine:
     def __init__(self, engine: Engine, failures: int) -> None:
         self._engine = engine
         self.failures = failures
-        self.get_many = engine.get_many
+        self.get, self.get_many, self.is_at_hand = engine.get, engine.get_many, engine.is_at_hand
         self.scan = engine.scan
         self.checkpoint = engine.checkpoint
         self.close = engine.close

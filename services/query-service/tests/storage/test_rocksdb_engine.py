@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from rocksdict import Options, Rdict
 
-from query_service.storage.rocksdb_engine import RocksdbEngine
+from query_service.errors import ColdError
+from query_service.storage.rocksdb_engine import Disk, RocksdbEngine, RocksdbOpener
 
 WRITER = """
 import os, signal, sys
@@ -62,3 +64,65 @@ def test_fast_writes_survive_an_orderly_end(tmp_path: Path) -> None:
 
     assert again.get_many([b"a"]) == [b"1"]
     again.close()
+
+
+KEYS = [b"%04d" % number for number in range(1000)]
+
+
+def cold_path(path: Path) -> Path:
+    """A database of 1,000 rows that no process has read."""
+    engine = RocksdbOpener(8 << 20, 8 << 20).open(path)
+    engine.write([(key, b"row") for key in KEYS])
+    engine.close()
+    return path
+
+
+def slow_disk() -> Disk:
+    disk = Disk()
+    disk.note(1.0)
+    disk.note(1.0)
+    return disk
+
+
+def test_many_keys_are_at_hand_once_they_have_been_read(tmp_path: Path) -> None:
+    engine = RocksdbOpener(8 << 20, 8 << 20).open(cold_path(tmp_path / "db"))
+
+    assert not engine.is_at_hand(KEYS)
+
+    engine.get_many(KEYS)
+
+    assert engine.is_at_hand(KEYS)
+    engine.close()
+
+
+def test_a_key_is_read_at_once_unless_the_disk_is_slow(tmp_path: Path) -> None:
+    disk = Disk()
+    disk.note(1.0)  # once, as when something else had the processor
+    engine = RocksdbEngine(Rdict(str(cold_path(tmp_path / "db")), Options(raw_mode=True)), disk)
+
+    assert engine.get(KEYS[500]) == b"row"
+    assert engine.get(b"none") is None
+    engine.close()
+
+
+def test_while_the_disk_is_slow_a_key_is_read_only_from_caches(tmp_path: Path) -> None:
+    engine = RocksdbEngine(Rdict(str(cold_path(tmp_path / "db")), Options(raw_mode=True)), slow_disk())
+    engine.write([(KEYS[5], b"newer")])
+
+    assert engine.get(KEYS[5]) == b"newer"
+    with pytest.raises(ColdError):
+        engine.get(KEYS[500])
+
+    engine.get_many([KEYS[500]])
+
+    assert engine.get(KEYS[500]) == b"row"
+    engine.close()
+
+
+def test_a_slow_disk_counts_as_fast_again_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, later = slow_disk(), time.monotonic() + 1.1
+    assert disk.is_slow
+
+    monkeypatch.setattr("query_service.storage.rocksdb_engine.time.monotonic", lambda: later)
+
+    assert not disk.is_slow

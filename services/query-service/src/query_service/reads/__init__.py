@@ -61,5 +61,5 @@ class Reads(Protocol):
     def scan(self, request: api.ScanStatesRequest, deadline: float, partition: int | None = None) -> Awaitable[Page]:
         """Returns a page of a group, or, without a group, of many; of one partition when it is named."""
 
-    def versions(self, request: api.ListVersionsRequest, deadline: float) -> bytes | Awaitable[bytes]:
+    def versions(self, request: api.ListVersionsRequest, deadline: float) -> Awaitable[bytes]:
         """Returns an encoded page of the versions of a key, the newest first. Raises NoHistoryError."""

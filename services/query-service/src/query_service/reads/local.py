@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from typing_extensions import override
 
 from query_service.cluster.view import View
-from query_service.errors import AbsentError, LookupFailedError
+from query_service.errors import AbsentError, ColdError, LookupFailedError
 from query_service.reads import Page, Reads, batch, page_token, scan
 from query_service.reads.batch import MAX_KEYS_AT_ONCE, Part, Pieces
 from query_service.reads.messages import absence_of, fill_position, freshness_message
@@ -23,17 +24,20 @@ from statecast.query.v1 import query_service_pb2 as api
 _GATHER_S = 0.003
 
 
-def value_of(replica: Replica, request: api.GetStateRequest, stored_key: bytes, instance: str) -> bytes:
+def value_of(
+    replica: Replica, request: api.GetStateRequest, stored_key: bytes, instance: str, *, may_block: bool = False
+) -> bytes:
     """Returns the encoded GetStateResponse of a key as it is now.
 
-    Raises AbsentError, NoHistoryError and BeforeHistoryError for `as_of`, else as Replica.read does.
+    Raises AbsentError, NoHistoryError and BeforeHistoryError for `as_of`, else as Replica.get does, or, where it
+    `may_block`, as Replica.read does.
     """
     freshness = replica.freshness(instance)  # before the value, so that it never claims more than was read
     if request.HasField("as_of"):
         check_history(replica.definition)
         value = version_at(replica, stored_key, (request.as_of.seconds, request.as_of.nanos))
     else:
-        value = replica.read([stored_key])[0]
+        value = replica.read([stored_key])[0] if may_block else replica.get(stored_key)
     if value is None or value[FLAGS_AT] & DELETED:
         absence = absence_of(value, freshness)
         raise AbsentError.of(request.store, request.key.group, absence, freshness_message(freshness))
@@ -44,7 +48,7 @@ def value_of(replica: Replica, request: api.GetStateRequest, stored_key: bytes, 
 
 def meets_bounds(
     replica: Replica,
-    request: api.GetStateRequest | api.BatchGetStatesRequest | api.ListVersionsRequest | api.ScanStatesRequest,
+    request: api.GetStateRequest | api.BatchGetStatesRequest,
 ) -> bool:
     """Whether the replica is fresh enough for a request now. Raises BoundsError when it never will be."""
     return not request.HasField("bounds") or shortfall(replica, request.bounds) is None
@@ -62,15 +66,18 @@ class LocalReads(Reads):
     def get(self, request: api.GetStateRequest, deadline: float) -> bytes | Awaitable[bytes]:
         stored_key = checked_key(request.key)
         replica = self.view.replica(*self.view.shard_of(request.store, request.key.group))
-        if request.HasField("bounds") and not meets_bounds(replica, request):
-            return self._get_later(replica, request, stored_key, deadline)
-        return value_of(replica, request, stored_key, self.view.me.instance)
+        if not request.HasField("as_of") and meets_bounds(replica, request):
+            with suppress(ColdError):
+                return value_of(replica, request, stored_key, self.view.me.instance)
+        return self._get_later(replica, request, stored_key, deadline)
 
     async def _get_later(
         self, replica: Replica, request: api.GetStateRequest, stored_key: bytes, deadline: float
     ) -> bytes:
-        await wait_until_met(replica, request.bounds, deadline, self.monotonic)
-        return value_of(replica, request, stored_key, self.view.me.instance)
+        if request.HasField("bounds"):
+            await wait_until_met(replica, request.bounds, deadline, self.monotonic)
+        instance = self.view.me.instance
+        return await asyncio.to_thread(value_of, replica, request, stored_key, instance, may_block=True)
 
     @override
     def batch(self, request: api.BatchGetStatesRequest, deadline: float) -> bytes | Awaitable[bytes]:
@@ -156,19 +163,13 @@ class LocalReads(Reads):
         return await asyncio.to_thread(scan.partition_page, request, replica, cursor, rows, freshness)
 
     @override
-    def versions(self, request: api.ListVersionsRequest, deadline: float) -> bytes | Awaitable[bytes]:
+    async def versions(self, request: api.ListVersionsRequest, deadline: float) -> bytes:
         replica = self.view.replica(*self.view.shard_of(request.store, request.key.group))
         check_history(replica.definition)
         before_offset = page_token.decode_versions(request, replica.topic.epoch)
-        if not meets_bounds(replica, request):
-            return self._versions_later(replica, request, before_offset, deadline)
-        return self._versions(replica, request, before_offset)
-
-    async def _versions_later(
-        self, replica: Replica, request: api.ListVersionsRequest, before_offset: int, deadline: float
-    ) -> bytes:
-        await wait_until_met(replica, request.bounds, deadline, self.monotonic)
-        return self._versions(replica, request, before_offset)
+        if request.HasField("bounds"):
+            await wait_until_met(replica, request.bounds, deadline, self.monotonic)
+        return await asyncio.to_thread(self._versions, replica, request, before_offset)
 
     def _versions(self, replica: Replica, request: api.ListVersionsRequest, before_offset: int) -> bytes:
         key, freshness = request.key, replica.freshness(self.view.me.instance)

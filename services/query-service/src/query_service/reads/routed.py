@@ -54,11 +54,11 @@ class RoutedReads(Reads):
         own = self.dispatch.preference.own(shard)
         if own is None:
             return self._passed_on(shard, request, key, deadline)
-        if request.HasField("bounds") and not _is_ready(own, request):
+        if request.HasField("as_of") or not _is_ready(own, request):
             return self._get_alone(request, deadline)
         try:
             return value_of(own, request, key, self.view.me.instance)
-        except NotServedError:  # it was closed, or has begun anew
+        except NotServedError:  # it was closed, has begun anew, or waits for the disk
             return self._get_alone(request, deadline)
 
     def _passed_on(
@@ -249,13 +249,11 @@ class RoutedReads(Reads):
 
     @override
     async def versions(self, request: api.ListVersionsRequest, deadline: float) -> bytes:
-        async def call(reads: Reads, until: float) -> bytes:
-            answer = reads.versions(request, until)
-            return answer if isinstance(answer, bytes) else await answer
-
         check_history(self.view.store(request.store))
         shard = self.view.shard_of(request.store, request.key.group)
-        return await self.dispatch.first_answer(shard, call, deadline, "versions", bounds=_bounds_of(request))
+        return await self.dispatch.first_answer(
+            shard, lambda reads, until: reads.versions(request, until), deadline, "versions", bounds=_bounds_of(request)
+        )
 
     def _check_time(self, deadline: float) -> None:
         """Raises TimedOutError when nobody can be asked in time: it costs no peer its next try."""

@@ -151,7 +151,7 @@ class ReadMethods:
         request_checks.check_scan(request)
         return self.reads.scan(request, self.limits.deadline(left_s), partition)
 
-    def versions(self, request: api.ListVersionsRequest, left_s: float | None) -> bytes | Awaitable[bytes]:
+    def versions(self, request: api.ListVersionsRequest, left_s: float | None) -> Awaitable[bytes]:
         request_checks.check_versions(request)
         return self.reads.versions(request, self.limits.deadline(left_s))
 
@@ -191,8 +191,8 @@ class QueryMethods(ReadMethods):
     def _scan(self, request: bytes, left_s: float | None) -> Later:
         return Later(self.scan(parsed(api.ScanStatesRequest, request), left_s), Page.encoded)
 
-    def _versions(self, request: bytes, left_s: float | None) -> bytes | Later:
-        return _answer(self.versions(parsed(api.ListVersionsRequest, request), left_s), _plain)
+    def _versions(self, request: bytes, left_s: float | None) -> Later:
+        return Later(self.versions(parsed(api.ListVersionsRequest, request), left_s), _plain)
 
     def _list_shards(self, request: bytes, _left_s: float | None) -> Later:
         message = parsed(api.ListShardsRequest, request)
@@ -246,8 +246,8 @@ class ShardMethods(ReadMethods):
         partition = message.partition if message.HasField("partition") else None
         return Later(self.scan(message.query, left_s, partition), lambda page: _wrapped(page.encoded()))
 
-    def _versions(self, request: bytes, left_s: float | None) -> bytes | Later:
-        return _answer(self.versions(parsed(shard.ListVersionsRequest, request).query, left_s), _wrapped)
+    def _versions(self, request: bytes, left_s: float | None) -> Later:
+        return Later(self.versions(parsed(shard.ListVersionsRequest, request).query, left_s), _wrapped)
 
     async def _create_checkpoint(self, request: shard.CreateCheckpointRequest) -> shard.CreateCheckpointResponse:
         replica = self.listing.view.replica(request.store, request.partition)

@@ -33,6 +33,12 @@ class Engine(Protocol):
     def get_many(self, keys: list[bytes]) -> list[bytes | None]:
         """Returns the values in the order of the keys."""
 
+    def get(self, key: bytes) -> bytes | None:
+        """Returns a value on the event loop. Raises ColdError where it would have to wait for a slow disk."""
+
+    def is_at_hand(self, keys: list[bytes]) -> bool:
+        """Returns whether `get_many` of these keys waits for no disk."""
+
     def scan(
         self, first: bytes, end: bytes, *, reverse: bool = False, skip: Skip | None = None
     ) -> Iterator[tuple[bytes, bytes]]:
@@ -86,6 +92,14 @@ class MemoryEngine(Engine):
         with self._lock:
             self._check_open()
             return list(map(self._rows.get, keys))
+
+    @override
+    def get(self, key: bytes) -> bytes | None:
+        return self.get_many([key])[0]
+
+    @override
+    def is_at_hand(self, keys: list[bytes]) -> bool:
+        return True
 
     @override
     def scan(

@@ -83,6 +83,22 @@ class Replica:
         before_ms = self.wall_ms() - retain_ms
         return [unexpired(value, before_ms) for value in values]
 
+    def get(self, key: bytes) -> bytes | None:
+        """Returns a stored value on the event loop. Raises as `read` does, and ColdError where it takes a thread."""
+        try:
+            value = self._serving_store().get(key)
+        except StoreError as error:
+            raise NotServedError(str(error)) from error
+        retain_ms = self.definition.retain_ms
+        return value if retain_ms is None else unexpired(value, self.wall_ms() - retain_ms)
+
+    def is_at_hand(self, keys: list[bytes]) -> bool:
+        """Returns whether `read` waits for no disk."""
+        try:
+            return self.store.is_at_hand(keys)
+        except StoreError:
+            return True  # the read raises it
+
     def scan(
         self, first: bytes, end: bytes, *, reverse: bool, skip: Skip | None = None
     ) -> Iterator[tuple[bytes, bytes]]:

@@ -47,7 +47,9 @@ class PartitionStore:
         self.current_ms = store_keys.number_of(notes[2])
 
     def get(self, key: bytes) -> bytes | None:
-        return self.get_many([key])[0]
+        """Returns the stored value of a row on the event loop, as `get_many` does. Raises ColdError; see Engine.get."""
+        value = self._engine.get(key)
+        return self._engine.get(MARKER_PREFIX + key) if value is None and self._has_markers else value
 
     def get_many(self, keys: list[bytes]) -> list[bytes | None]:
         """Returns the stored values of rows, in their order; a deletion marker is one, too."""
@@ -57,6 +59,10 @@ class PartitionStore:
         absent = [MARKER_PREFIX + key for key, value in zip(keys, values, strict=True) if value is None]
         markers = iter(self._engine.get_many(absent))
         return [next(markers) if value is None else value for value in values]
+
+    def is_at_hand(self, keys: list[bytes]) -> bool:
+        """Returns whether `get_many` of these keys waits for no disk."""
+        return self._engine.is_at_hand(keys)
 
     def scan(
         self, first: bytes, end: bytes, *, reverse: bool = False, skip: Skip | None = None
