@@ -11,6 +11,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from bench import scale_listing
 from bench.results import Measured, Suite, measure_each, repeat
 from bench.scale_members import ZONES, run_members, store_topics
 from query_service.cluster.shard_map import RULES, Member, ShardMap
@@ -116,10 +117,15 @@ async def first_map(instances: int, stores: int) -> dict[str, float]:
     return {f"{name}_ms": round(took_s * 1000, 1), f"{name}_loop_held_ms": round(max(held) * 1000, 1)}
 
 
+async def listing(instances: int, stores: int) -> dict[str, float]:
+    """What all instances take to tell each other how far they are."""
+    return await scale_listing.listing(instances, stores, PARTITIONS)
+
+
 SIZES = ((2, 1), (10, 20), (50, 100))
 MEASUREMENTS: dict[str, Callable[[], Awaitable[dict[str, float]]]] = {
     f"{measure.__name__}.{instances}x{stores}": partial(measure, instances, stores)
-    for measure in (first_map, membership)
+    for measure in (first_map, listing, membership)
     for instances, stores in SIZES
 }
 

@@ -216,7 +216,7 @@ class ShardMethods(ReadMethods):
             "ScanStates": self._scan,
             "ListVersions": self._versions,
             "DescribeMember": lambda _request, _left_s: self.listing.own_member().SerializeToString(),
-            "ListPartitions": lambda _request, _left_s: self.listing.own_partitions().SerializeToString(),
+            "ListPartitions": self._list_partitions,
             "CreateCheckpoint": lambda request, _: Later(
                 self._create_checkpoint(parsed(shard.CreateCheckpointRequest, request)),
                 shard.CreateCheckpointResponse.SerializeToString,
@@ -248,6 +248,10 @@ class ShardMethods(ReadMethods):
 
     def _versions(self, request: bytes, left_s: float | None) -> Later:
         return Later(self.versions(parsed(shard.ListVersionsRequest, request).query, left_s), _wrapped)
+
+    def _list_partitions(self, request: bytes, _left_s: float | None) -> bytes:
+        known_version = parsed(shard.ListPartitionsRequest, request).known_version
+        return self.listing.partitions.answer(known_version).SerializeToString()
 
     async def _create_checkpoint(self, request: shard.CreateCheckpointRequest) -> shard.CreateCheckpointResponse:
         replica = self.listing.view.replica(request.store, request.partition)

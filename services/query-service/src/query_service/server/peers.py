@@ -14,10 +14,10 @@ from query_service.cluster.misplaced import MisplacedAt
 from query_service.cluster.shard_map import Member, StorePartition
 from query_service.errors import TimedOutError
 from query_service.reads import Page, Reads, Row
-from query_service.reads.messages import freshness_of
 from query_service.reads.routed_peer import Held, RoutedPeer
 from query_service.reads.status import failure_of
 from query_service.reads.wire import FIRST, sized
+from query_service.server.partition_listing import Listed
 from query_service.server.shard_channel import shard_channel
 from query_service.storage.store_keys import row_key
 from statecast.calls import answer_of
@@ -107,6 +107,7 @@ class Peer(RoutedPeer):
         self._channel = shard_channel(member.shard_address, tls)
         self._stub: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(self._channel)
         super().__init__(PeerReads(self._channel, member.instance, monotonic), backoff_s, monotonic)
+        self._listed = Listed()
         self.replicas = 0
         """Its setting REPLICAS, as it said last; zero until then, and when it does not say it."""
         self._has_failed = asyncio.Event()
@@ -121,20 +122,15 @@ class Peer(RoutedPeer):
 
     async def partitions(self, timeout_s: float) -> Held | None:
         """Returns the partitions that the peer holds; None when it does not answer in time."""
+        before = self._listed
+        request = shard.ListPartitionsRequest(known_version=before.version)
         try:
-            response = await self._stub.ListPartitions(shard.ListPartitionsRequest(), timeout=timeout_s)
+            answer = await self._stub.ListPartitions(request, timeout=timeout_s)
         except grpc.aio.AioRpcError:
             return None
-        self.replicas = response.replicas
-        self.misplaced = {
-            (each.store, each.freshness.partition, freshness_of(each.freshness).epoch): each.misplaced_groups
-            for each in response.partitions
-            if each.misplaced_groups
-        }
-        return {
-            (held.store, held.freshness.partition): (held.serving, freshness_of(held.freshness))
-            for held in response.partitions
-        }
+        self._listed = listed = before.after(answer)
+        self.replicas, self.misplaced = answer.replicas, listed.misplaced
+        return listed.held
 
     async def close(self) -> None:
         self._watching.cancel()

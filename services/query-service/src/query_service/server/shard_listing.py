@@ -5,13 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from query_service.cluster.misplaced import groups_of
 from query_service.cluster.shard_map import StorePartition
 from query_service.cluster.view import View
 from query_service.errors import LookupFailedError
-from query_service.reads.messages import fill_freshness, fill_position
+from query_service.reads.messages import fill_position
 from query_service.reads.route import Preference
 from query_service.reads.routed_peer import Held
+from query_service.server.partition_listing import PartitionListing
 from query_service.server.shard_channel import message_of
 from query_service.storage.stores_file import StoreDefinition
 from statecast.position import Position
@@ -38,7 +38,11 @@ class ShardListing:
     view: View
     preference: Preference
     monotonic: Callable[[], float]
+    partitions: PartitionListing = field(init=False)
     _made: "dict[str, asyncio.Future[_Listing]]" = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.partitions = PartitionListing(self.view)
 
     async def shards(self, store: str, known_version: bytes = b"") -> api.ListShardsResponse:
         """Returns one store, or all for an empty name; the version alone to a caller that knows it.
@@ -79,14 +83,6 @@ class ShardListing:
 
     def own_member(self) -> shard.DescribeMemberResponse:
         return shard.DescribeMemberResponse(member=message_of(self.view.me))
-
-    def own_partitions(self) -> shard.ListPartitionsResponse:
-        response = shard.ListPartitionsResponse(instance=self.view.me.instance, replicas=self.view.shard_map.replicas)
-        for place, (serving, freshness) in sorted(self._own().items()):
-            groups = groups_of(self.view.replicas[place].store.misplaced)
-            message = response.partitions.add(store=place[0], serving=serving, misplaced_groups=groups)
-            fill_freshness(message.freshness, freshness)
-        return response
 
     def _store(self, name: str) -> query_pb2.Store:
         misplaced = self.view.misplaced.get(name)

@@ -1,0 +1,74 @@
+"""How many bytes instances take at rest to tell each other how far their partitions are."""
+
+import asyncio
+import math
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from prometheus_client import CollectorRegistry
+
+from query_service.cluster.shard_map import Member, ShardMap
+from query_service.cluster.view import View
+from query_service.metrics import Metrics
+from query_service.reads.local import LocalReads
+from query_service.reads.request_checks import Limits
+from query_service.server.methods import ShardMethods
+from query_service.server.peers import Peers
+from query_service.server.shard_listing import ShardListing
+from query_service.storage.changes import Changes
+from query_service.storage.checkpoints import Checkpoints, Pace
+from query_service.storage.engine import MemoryEngine
+from query_service.storage.progress import Progress
+from query_service.storage.replica import Replica
+from query_service.storage.store import PartitionStore
+from query_service.storage.store_directory import Topic
+from testkit.query_service import call_limits, preference_of, serve, store_definition
+from testkit.relay import Relay
+
+_REPLICAS = 2
+_ENDS_S = 0.25
+_REST_S = 10.0
+
+
+async def listing(instances: int, stores: int, partitions: int) -> dict[str, float]:
+    """Measures one that asks another, whose partitions are its share, and counts all that ask each other."""
+    me = Member("query-service-0.query-service.statecast.svc.cluster.local", "h:1", "h:2", 1)
+    metrics, clock = Metrics(CollectorRegistry()), time.monotonic
+    definitions = [store_definition(f"store-{number:03d}") for number in range(stores)]
+    view = View(me, definitions, _REPLICAS)
+    topic = Topic("topic", "id", 1 << 62, partitions)
+    view.topics, view.shard_map = {"topic": topic}, ShardMap(frozenset({me}), _REPLICAS)
+    for number in range(math.ceil(min(_REPLICAS, instances) * stores * partitions / instances)):
+        definition, partition = definitions[number % stores], number // stores
+        progress = Progress(1_000_000, 2.0, clock)
+        store, changes = PartitionStore(MemoryEngine(), definition), Changes(asyncio.get_running_loop(), lambda: 0, -1)
+        replica = Replica(definition, topic, partition, store, progress, changes, metrics, lambda: 0)
+        view.replicas[definition.name, partition] = replica
+    with TemporaryDirectory() as directory:
+        checkpoints = Checkpoints(Path(directory), 1, metrics, clock)
+        local, limits = LocalReads(view, Limits(1000, 100, 100, 100), clock), call_limits(metrics, clock, 1 << 30)
+        shards = ShardListing(view, preference_of(view, Peers(1.0, 1.0, clock).of), clock)
+        server, address = serve(
+            ShardMethods(local, local.limits, limits, shards, checkpoints, Pace(1e9, clock)).methods()
+        )
+        await server.start()
+        async with Relay(address) as relay:
+            peers = Peers(1.0, 1.0, clock)
+            await peers.keep([Member("query-1", relay.address, relay.address, 1)])
+            await _ends(view, 2.0)
+            began, at = relay.passed_bytes, clock()
+            await _ends(view, _REST_S)
+            bytes_per_s = (relay.passed_bytes - began) / (clock() - at)
+            await peers.keep(())
+        await server.stop(0)
+    return {f"listing_{instances}x{stores}_bytes_per_s": round(bytes_per_s * instances * (instances - 1))}
+
+
+async def _ends(view: View, seconds: float) -> None:
+    """Notes the ends of partitions without traffic, as the broker tells them, for so long."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        for replica in view.replicas.values():
+            replica.note_end_offset(1_000_000, time.monotonic())
+        await asyncio.sleep(_ENDS_S)

@@ -1,0 +1,98 @@
+"""Tells peers how far the partitions of this instance are: all of them, or what has changed since they asked last."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from secrets import token_bytes
+
+from query_service.cluster.misplaced import MisplacedAt, groups_of
+from query_service.cluster.shard_map import StorePartition
+from query_service.cluster.view import View
+from query_service.reads.messages import fill_freshness, freshness_of
+from query_service.reads.routed_peer import Held
+from query_service.storage.progress import Freshness
+from statecast.shard.v1 import shard_service_pb2 as shard
+
+_STEADY_LAG_MS = 1000
+"""A partition that lags no more has its lag told together with others."""
+
+_Facts = tuple[bool, Freshness, frozenset[bytes]]
+"""Whether a partition serves, its freshness without the lag in time, and its misplaced keys."""
+
+
+@dataclass(eq=False)
+class PartitionListing:
+    """Counts a version up whenever a partition is not as it was, and keeps for each the version of its last change."""
+
+    view: View
+    _process: bytes = field(default_factory=lambda: token_bytes(8), init=False)
+    _version: int = field(default=0, init=False)
+    _removed_in: int = field(default=0, init=False)
+    _seen: dict[StorePartition, tuple[_Facts, int]] = field(default_factory=dict, init=False)
+
+    def answer(self, known_version: bytes) -> shard.ListPartitionsResponse:
+        """Returns all partitions to a caller who does not know a version of this process, or one before a removal."""
+        lags = self._look()
+        since = self._since(known_version)
+        response = shard.ListPartitionsResponse(
+            instance=self.view.me.instance,
+            replicas=self.view.shard_map.replicas,
+            version=self._process + self._version.to_bytes(8, "big"),
+            changes_only=since >= 0,
+        )
+        for place, ((serving, freshness, misplaced), changed_in) in sorted(self._seen.items()):
+            lag_ms = lags[place]
+            if changed_in <= since and lag_ms <= _STEADY_LAG_MS:
+                response.untold_lag_ms = max(response.untold_lag_ms, lag_ms)
+                continue
+            message = response.partitions.add(store=place[0], serving=serving, misplaced_groups=groups_of(misplaced))
+            fill_freshness(message.freshness, freshness._replace(lag_ms=lag_ms))
+        return response
+
+    def _look(self) -> dict[StorePartition, int]:
+        """Notes what has changed; returns the lag of each partition."""
+        lags, version, instance = dict[StorePartition, int](), self._version + 1, self.view.me.instance
+        for place, replica in self.view.replicas.items():
+            freshness = replica.freshness(instance)
+            lags[place] = freshness.lag_ms
+            facts = replica.progress.serving, freshness._replace(lag_ms=0), replica.store.misplaced
+            if place not in self._seen or self._seen[place][0] != facts:
+                self._seen[place] = facts, version
+                self._version = version
+        for place in self._seen.keys() - lags.keys():
+            del self._seen[place]
+            self._version = self._removed_in = version
+        return lags
+
+    def _since(self, known_version: bytes) -> int:
+        """Returns the number of a version, or -1 when all has to be told."""
+        since = int.from_bytes(known_version[len(self._process) :], "big")
+        is_known = known_version.startswith(self._process) and self._removed_in <= since <= self._version
+        return since if is_known else -1
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The partitions of a peer as it has told them, and the version by which to ask for changes of them."""
+
+    version: bytes = b""
+    held: Held = field(default_factory=dict)
+    misplaced: MisplacedAt = field(default_factory=dict)
+
+    def after(self, answer: shard.ListPartitionsResponse) -> "Listed":
+        """Returns the partitions as they are after an answer to a request by this version."""
+        held = {
+            (told.store, told.freshness.partition): (told.serving, freshness_of(told.freshness))
+            for told in answer.partitions
+        }
+        misplaced: dict[tuple[str, int, int], Collection[str]] = {
+            (told.store, told.freshness.partition, freshness_of(told.freshness).epoch): told.misplaced_groups
+            for told in answer.partitions
+            if told.misplaced_groups
+        }
+        if answer.changes_only:
+            lag_ms = answer.untold_lag_ms
+            before = ((place, each) for place, each in self.held.items() if place not in held)
+            untold = {place: (serving, fresh._replace(lag_ms=lag_ms)) for place, (serving, fresh) in before}
+            misplaced |= {key: groups for key, groups in self.misplaced.items() if key[:2] in untold}
+            held |= untold
+        return Listed(answer.version, held, misplaced)
