@@ -105,7 +105,7 @@ class RoutedReads(Reads):
         holders = self._holders(request, parts, deadline)
         here: list[Replica] = []
         for holder, part in zip(holders, parts, strict=True):
-            if not isinstance(holder, Replica) or not self._is_at_hand(holder, request, part):
+            if not isinstance(holder, Replica) or not batch.is_in_memory(holder, request, part):
                 return self._joined(request, parts, holders, pieces, deadline)
             here.append(holder)
         for read, (replica, part) in enumerate(zip(here, parts, strict=True)):
@@ -118,12 +118,17 @@ class RoutedReads(Reads):
     def _holders(
         self, request: api.BatchGetStatesRequest, parts: Sequence[Part], deadline: float
     ) -> list[Replica | Route | None]:
-        """Returns who is to read each part; None for those that are asked for alone. Raises TimedOutError."""
+        """Returns who is to read each part; None for those that are asked for alone, as all that wait for bounds are.
+
+        Raises TimedOutError.
+        """
         holders: list[Replica | Route | None] = []
         for part in parts:
             shard = request.store, part.partition
             holder: Replica | Route | None = self.dispatch.preference.own(shard)
-            if holder is None and not request.HasField("bounds"):
+            if request.HasField("bounds"):
+                holder = holder if isinstance(holder, Replica) and _is_ready(holder, request) else None
+            elif holder is None:
                 self._check_time(deadline)
                 holder = self.dispatch.preference.holder(shard)
             holders.append(holder)
@@ -154,47 +159,40 @@ class RoutedReads(Reads):
         pieces: Pieces,
         deadline: float,
     ) -> bytes:
-        """Reads the parts that lie here while the peers read the rest. A part fails its own keys and ranges alone."""
-        if request.HasField("bounds"):
-            left = list(parts)
-        else:
-            left = await self._by_route(request, parts, holders, pieces, deadline)
-        for each in await asyncio.gather(*(self._part_alone(request, part, 0.0, deadline) for part in left)):
-            pieces.take(each)
-        return self._counted(request, pieces)
+        """Reads the parts that lie here while the peers read the rest, each route all its parts in one call.
 
-    async def _by_route(
-        self,
-        request: api.BatchGetStatesRequest,
-        parts: Sequence[Part],
-        holders: Sequence[Replica | Route | None],
-        pieces: Pieces,
-        deadline: float,
-    ) -> list[Part]:
-        """Asks each route for all its parts in one call; returns the parts that were not answered."""
-        here, elsewhere, left = list[tuple[Replica, Part]](), dict[Route, list[Part]](), list[Part]()
+        A part that is not answered so is asked for alone, and fails its own keys and ranges alone.
+        """
+        elsewhere, left = dict[Route, list[Part]](), list[Part]()
         for part, holder in zip(parts, holders, strict=True):
-            if isinstance(holder, Replica):
-                here.append((holder, part))
-            elif holder is None:
-                left.append(part)
-            else:
+            if isinstance(holder, Route):
                 elsewhere.setdefault(holder, []).append(part)
         calls = [asyncio.create_task(self._parts_of(request, *each, deadline)) for each in elsewhere.items()]
         try:
-            if calls:
-                await asyncio.sleep(0)  # so that the calls are on their way
-            for replica, part in here:
-                try:
-                    pieces.take(await self.local.read(replica, request, part))
-                except NotServedError:
+            await asyncio.sleep(0)  # so that the calls are on their way
+            for part, holder in zip(parts, holders, strict=True):
+                if not isinstance(holder, Route) and not await self._is_read_here(request, part, holder, pieces):
                     left.append(part)
             for answer, asked in zip(await asyncio.gather(*calls), elsewhere.values(), strict=True):
                 left += asked if answer is None else pieces.join(answer, asked)
         finally:
             for call in calls:
                 call.cancel()
-        return left
+        for each in await asyncio.gather(*(self._part_alone(request, part, 0.0, deadline) for part in left)):
+            pieces.take(each)
+        return self._counted(request, pieces)
+
+    async def _is_read_here(
+        self, request: api.BatchGetStatesRequest, part: Part, holder: Replica | None, pieces: Pieces
+    ) -> bool:
+        """Adds the news of a part that this instance holds; False when another one has to be asked."""
+        if holder is None:
+            return False
+        try:
+            pieces.take(await self.local.read(holder, request, part))
+        except NotServedError:
+            return False
+        return True
 
     async def _parts_of(
         self, request: api.BatchGetStatesRequest, route: Route, parts: Sequence[Part], deadline: float
@@ -220,10 +218,6 @@ class RoutedReads(Reads):
         else:
             pieces.join(answer, [part])
         return pieces
-
-    def _is_at_hand(self, replica: Replica, request: api.BatchGetStatesRequest, part: Part) -> bool:
-        """Whether the news of a part can be read here without waiting for a disk or for bounds."""
-        return batch.is_in_memory(replica, request, part) and _is_ready(replica, request)
 
     def _counted(self, request: api.BatchGetStatesRequest, pieces: Pieces) -> bytes:
         self.dispatch.metrics.batch_keys.inc(len(request.keys) + len(request.ranges))
