@@ -44,6 +44,14 @@ def test_a_token_of_nobody_is_refused(token: str) -> None:
         page_token.decode_scan(scan(), token)
 
 
+def test_tokens_of_a_release_are_read() -> None:
+    """If this fails, a token that a caller holds across an upgrade is refused: raise the version."""
+    of_scan, of_versions = "CAESCFeoJyayvFuiGgsKBWcAMQBtEgIBAg==", "CAESCG-yo0xQ6pPsIgQITRAq"
+
+    assert page_token.decode_scan(scan(), of_scan) == Cursor(b"g\x001\x00m", frozenset({0, 9}))
+    assert page_token.decode_versions(versions(token=of_versions), 77) == 42
+
+
 def versioned(token: str, version: int) -> str:
     changed = PageToken.FromString(base64.urlsafe_b64decode(token))
     changed.version = version
