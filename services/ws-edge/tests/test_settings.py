@@ -21,6 +21,15 @@ def test_the_defaults_serve_this_machine_alone() -> None:
     assert (settings.default_interval_ms, settings.min_interval_ms) == (1000, 100)
 
 
+def test_all_that_a_consumer_or_an_address_may_watch_may_be_asked_for_at_once() -> None:
+    """Each watch costs as much as a frame. Resuming within one limit would else run into the other."""
+    settings = load_settings(Settings)
+
+    assert settings.consumer_frames_per_s * settings.frames_burst_s >= settings.consumer_rows
+    assert settings.address_frames_per_s * settings.frames_burst_s >= settings.address_rows
+    assert settings.consumer_sockets * settings.max_watches >= settings.consumer_rows
+
+
 @pytest.mark.parametrize(("text", "addresses"), [("a:1, b:2,", ("a:1", "b:2")), ("", ("127.0.0.1:50051",))])
 def test_addresses_are_a_list_with_commas_and_an_empty_variable_counts_as_unset(
     monkeypatch: pytest.MonkeyPatch, text: str, addresses: tuple[str, ...]

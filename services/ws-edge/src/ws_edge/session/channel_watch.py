@@ -51,6 +51,8 @@ class ChannelWatch(Subscriber):
     _named: dict[str, NamedWatch] = field(default_factory=dict, init=False)
     _changed: dict[str, None] = field(default_factory=dict, init=False)
     """The names of watches that the client has not been told as they are now."""
+    _left_out: set[str] = field(default_factory=set, init=False)
+    """The names of watches beyond the limit, which are not followed."""
     _watching: Watching | None = field(default=None, init=False)
     _has_begun: bool = field(default=False, init=False)
     owes_current: bool = field(default=True, init=False)
@@ -180,13 +182,16 @@ class ChannelWatch(Subscriber):
         """Encodes the watches that have changed, and follows each."""
         rows = []
         allowed = set(sorted(self._named)[: self.max_watches])
-        for name in sorted(self._changed):
+        # A name that comes or goes takes the place of another, or leaves it to one that has not changed itself.
+        moved = (allowed & self._left_out) | ((self.trees.keys() & self._named.keys()) - allowed)
+        self._left_out = self._named.keys() - allowed
+        for name in sorted(self._changed.keys() | moved):
             named = self._named.get(name)
             key = StoreKey(CHANNELS.name, self.request.channel, "", name)
             if named is not None and name not in allowed:
                 error = TooManyWatchesError(f"a channel has {self.max_watches} watches: {name} is not followed")
                 rows.append(codec.error_body(key, error))
-                self._replace(name, None)
+                self._end_place(name)
                 continue
             document = None if named is None else message_document(named, defaults=False)
             body = codec.body(RowNews(KeyState(key, NOWHERE, named, document=document)), VIEW)
@@ -197,12 +202,10 @@ class ChannelWatch(Subscriber):
         return rows
 
     def _replace(self, name: str, named: NamedWatch | None) -> None:
-        if name in self.trees:
-            self._drop(name)
-            if named is not None:  # else the client drops the places with the row
-                self.watches.replies.ended(self.id, (name,))
         if named is None:
+            self._drop(name)  # the client drops the places with the row
             return
+        self._end_place(name)
         try:
             request = watch_request(named.watch, self.watches.context.stores)
             below = {path[1:]: token for path, token in self.request.below.items() if path[:1] == (name,)}
@@ -211,6 +214,11 @@ class ChannelWatch(Subscriber):
             tree.begin()
         except RequestError as error:
             self.end_tree(name, error)
+
+    def _end_place(self, name: str) -> None:
+        if name in self.trees:
+            self._drop(name)
+            self.watches.replies.ended(self.id, (name,))
 
     def _drop(self, name: str) -> None:
         tree = self.trees.pop(name, None)
