@@ -53,9 +53,9 @@ def ages(rig: EdgeRig) -> dict[str, float]:
 
 
 def upstream(rig: EdgeRig) -> dict[str, float]:
-    """What the query service is asked for a tenth of the sockets, and for all of them on the same keys, at 1 s.
+    """Measures the load on the query service for a tenth of the sockets, then for all on the same keys, at 1 s.
 
-    `naive` is what they would ask if each socket polled for itself.
+    `naive` is the number of calls if each socket polled for itself.
     """
     figures: dict[str, float] = {}
     for count in (rig.sockets // FEW, rig.sockets):
@@ -65,7 +65,7 @@ def upstream(rig: EdgeRig) -> dict[str, float]:
 
 
 def edges(rig: EdgeRig) -> dict[str, float]:
-    """What the query service is asked, and what CPU that takes it, when several edges watch the same keys at 1 s."""
+    """Measures the calls to the query service, and its CPU time, when several edges watch the same keys at 1 s."""
     figures: dict[str, float] = {}
     for count in EDGES:
         rates, used_s = _rates_for_few_keys(rig, f".edges_{count}", count, rig.sockets // FEW)
@@ -127,7 +127,10 @@ def _ages(rig: EdgeRig, edge: EdgeProcess, suffix: str) -> dict[str, float]:
 
 
 def _rates_for_few_keys(rig: EdgeRig, suffix: str, edges: int, sockets: int) -> tuple[dict[str, float], float]:
-    """What the query service is asked when so many edges, each with its sockets, watch the keys; its CPU seconds."""
+    """Returns the load on the query service, and its CPU seconds, when so many edges watch a tenth of the keys.
+
+    `sockets` is the number of sockets of each edge.
+    """
     keys = rig.keys[: len(rig.keys) // FEW]
     with ExitStack() as stack:
         running = [stack.enter_context(rig.watching_edge(sockets, keys, 1000)) for _ in range(edges)]
@@ -139,7 +142,7 @@ def _rates_for_few_keys(rig: EdgeRig, suffix: str, edges: int, sockets: int) -> 
 
 
 def _listen(rig: EdgeRig, edge: EdgeProcess, suffix: str, *, aging: bool) -> tuple[dict[str, float], list[float]]:
-    """What the query service is asked while the edge's clients listen, and the ages in milliseconds if asked for."""
+    """Returns the load on the query service while the clients listen; with `aging` also the ages of changes in ms."""
     keys_before, calls_before = rig.upstream()
     began = time.monotonic()
     _, ages_ms = edge.clients.ask("listen", rig.seconds, aging)

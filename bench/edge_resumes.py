@@ -1,4 +1,4 @@
-"""What the query service and its other callers notice when an edge with many sockets dies and all of them come back."""
+"""The load on the query service, and the latency of its other callers, when an edge dies and many sockets return."""
 
 import time
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ BATCHES = "BatchGetStates"  # what the edge alone asks for: the other caller loo
 
 
 def resumes(rig: EdgeRig) -> dict[str, float]:
-    """Kills an edge whose sockets all hold a token, starts it again, and waits until all have resumed."""
+    """Kills an edge when each of its sockets holds a token, starts it again, and waits until all have resumed."""
     keys = [order_key(number) for number in range(TIMES * rig.sockets)]
     rig.writer.write(keys)
     with rig.edge(**PACED) as edge, crowd(edge.address, SECRET, Resumers) as clients:
@@ -73,7 +73,7 @@ def _restart(rig: EdgeRig, edge: EdgeProcess, clients: CrowdProcess) -> dict[str
 
 @contextmanager
 def _lookups(rig: EdgeRig) -> Iterator[list[float]]:
-    """What single lookups of another caller take meanwhile, in milliseconds, one after the other."""
+    """Yields the latencies, in milliseconds, of another caller that sends one lookup after the other in the block."""
     times_ms: list[float] = []
     address = next(iter(rig.cluster.instances.values())).address
 

@@ -118,7 +118,7 @@ async def first_map(instances: int, stores: int) -> dict[str, float]:
 
 
 async def listing(instances: int, stores: int) -> dict[str, float]:
-    """What all instances take to tell each other how far they are."""
+    """Measures the bytes a second with which all instances list their partitions to each other."""
     return await scale_listing.listing(instances, stores, PARTITIONS)
 
 

@@ -32,7 +32,10 @@ _REST_S = 10.0
 
 
 async def listing(instances: int, stores: int, partitions: int) -> dict[str, float]:
-    """Measures one that asks another, whose partitions are its share, and counts all that ask each other."""
+    """Returns the bytes a second of all instances: one pair is measured, and multiplied by the number of pairs.
+
+    The instance that is asked holds its share of the partitions.
+    """
     me = Member("query-service-0.query-service.statecast.svc.cluster.local", "h:1", "h:2", 1)
     metrics, clock = Metrics(CollectorRegistry()), time.monotonic
     definitions = [store_definition(f"store-{number:03d}") for number in range(stores)]

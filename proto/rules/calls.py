@@ -23,9 +23,9 @@ RECONNECTING = (
 async def answer_of(call: Awaitable[T]) -> T:
     """Returns the answer of a call of grpc.aio, and cancels it when its caller is cancelled. Raises AioRpcError.
 
-    grpcio frees what it allocates for a call, about 1 KB, in the task that awaits the call's end, and its own
-    cancellation ends that task before (https://github.com/grpc/grpc/issues/43360). Here the task goes on until the
-    call has ended. There is no public way to cancel the one without the other.
+    grpcio frees the memory of a call, about 1 KB, in the task that awaits the call's end, and its own cancellation
+    ends that task too early (https://github.com/grpc/grpc/issues/43360). Here the task goes on until the call has
+    ended. There is no public way to cancel the one without the other.
 
     A call that ends because its channel is closed has failed, with CANCELLED: its caller is not cancelled.
     """

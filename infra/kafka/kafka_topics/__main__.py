@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _ensure(options: argparse.Namespace) -> None:
-    """Creates what is missing, then checks everything. Raises TopicsError; for differences, with one line each."""
+    """Creates the missing topics, then checks all. Raises TopicsError; for differences, with one line each."""
     declared = read_topics(options.file)
     overrides = {"kafka_bootstrap": options.bootstrap_server, "kafka_properties": options.command_config}
     settings = load_settings(Settings, **overrides)

@@ -35,7 +35,7 @@ def row_line(store: str, group: str, row: Row, seen_by: str) -> Line | None:
 
 
 def text_of(value: Any) -> str:
-    """A document in short: values with their names, and of what stands below them the values alone."""
+    """Returns a document in short: its fields with names, and nested values without."""
     if not isinstance(value, Mapping):
         return _values(value)
     return "  ".join(f"{name} {_values(each)}" for name, each in value.items())

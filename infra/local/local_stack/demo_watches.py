@@ -1,4 +1,4 @@
-"""What the demo watches: orders of several users, or the rows of every store by staff, and who serves what."""
+"""The demo's watches: orders of several users, or the rows of every store by staff, and who serves each shard."""
 
 import asyncio
 import ssl
@@ -30,7 +30,7 @@ Clock = Callable[[], float]  # tells the time, in unix seconds
 
 @asynccontextmanager
 async def following(stack: Stack, board: Board, clock: Clock) -> AsyncIterator[None]:
-    """Feeds the board during the block with what demo users with a password and a key may see."""
+    """Feeds the board, during the block, with the rows that demo users with a password and a key may see."""
     async with AsyncExitStack() as clients:
         watches = _Watches(stack, board, clock, clients)
         for name, user in stack.credentials.items():
@@ -124,7 +124,7 @@ class _Watches:
 
 
 def newest_groups(bootstrap: str, topic: str) -> list[str]:
-    """The groups whose rows changed last on a store's topic, the last one first; none while there is nothing."""
+    """Returns the groups that changed last on a store's topic, the newest first; none while the topic is empty."""
     records = [record for record in read_newest(bootstrap, topic, NEWEST_RECORDS) if record.value is not None]
     newest = sorted(records, key=lambda record: record.time_ms, reverse=True)
     return list(dict.fromkeys(record.key.split(b"\0")[0].decode() for record in newest))[:GROUPS_PER_STORE]

@@ -1,4 +1,4 @@
-"""What each command of `statecast` asks, and what it writes."""
+"""The commands of `statecast`: their requests and their output."""
 
 import asyncio
 import sys

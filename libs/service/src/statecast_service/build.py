@@ -11,7 +11,7 @@ UNKNOWN = "unknown"
 
 
 class Build(NamedTuple):
-    """What `--version` and the metric tell; each part is a version, a commit, or `unknown`."""
+    """The build that `--version` and the metric report; each part is a version, a commit, or `unknown`."""
 
     distribution: str
     version: str

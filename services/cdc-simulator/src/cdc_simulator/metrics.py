@@ -1,4 +1,4 @@
-"""What the simulator tells about itself: its metrics, and why it is not ready."""
+"""The metrics of the simulator, and the reasons why it is not ready."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 

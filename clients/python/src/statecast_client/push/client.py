@@ -100,8 +100,8 @@ class PushClient:
     ) -> Watch:
         """Watches a key, a range of a group, or with `steps` a query. The arguments are those of a Watch frame.
 
-        `resume` is what `saved()` of a watch has returned, or a page by REST of the same range: what is newer follows,
-        or all rows when there is no other way. Raises PushError when it is neither, and why the client has ended.
+        `resume` is the result of `saved()` of a watch, or a page by REST of the same range: newer rows follow, or all
+        rows when there is no other way. Raises PushError when it is neither, and the client's error when it has ended.
         """
         request = push_pb2.Watch(
             store=store,

@@ -1,7 +1,7 @@
 """The rules of protocol 2 as one pure class: frames in, and rows, tokens and changes out.
 
-Rows count at their token: a place collects what comes, and applies it with its next token, so that its rows are always
-those of a token that it holds. docs/websocket-protocol.md has the rules.
+Rows count at their token: a place collects the rows that it receives, and applies them with its next token. So its rows
+always match a token that it holds. docs/websocket-protocol.md has the rules.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Change:
-    """What has happened in a place, up to a token."""
+    """The change of a place up to a token."""
 
     path: Path
     """The keys of the rows that lead to the place; empty for the watch itself."""
@@ -69,7 +69,7 @@ class Place:
         self._waiting: list[Frame] = []
 
     def begin(self, watching: Frame) -> None:
-        """Notes that the place begins: with its rows and what is newer, or anew."""
+        """Notes that the place begins: it goes on from its rows, or starts anew."""
         self._fields, self._waiting, self.is_anew = watching, [], not watching.get("resumed")
 
     def cut(self) -> None:
@@ -122,7 +122,7 @@ class Places:
     """The places of one watch: the watch itself at the empty path, and those below."""
 
     def __init__(self, resume: Frame | None = None) -> None:
-        """Begins with what `saved` has returned, or with a page by REST. Raises PushError when it is neither."""
+        """Begins with the result of `saved`, or with a page by REST. Raises PushError when it is neither."""
         self._places: dict[Path, Place] = {(): Place()}
         self.current = False
         """Whether everything has come since the watch began."""
@@ -150,7 +150,7 @@ class Places:
         self.cut()
 
     def take(self, frame: Frame) -> list[Change]:
-        """Takes a frame about the watch; returns what has changed by it. Raises PushError for a wrong one."""
+        """Takes a frame about the watch; returns its changes. Raises PushError for a wrong one."""
         path, changes = tuple(frame.get("path", ())), list[Change]()
         if "watching" in frame:
             self._begin(path, frame["watching"])

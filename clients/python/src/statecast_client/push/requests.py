@@ -1,4 +1,4 @@
-"""The frames of a client: what is to be asked, in as few frames as an edge takes."""
+"""The frames of a client: packs its requests into as few frames as the edge accepts."""
 
 import json
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ _ENVELOPE = len('{"unwatch":,"watch":[]}')
 
 
 class Requests:
-    """The watches by their numbers on this socket, and what the edge has not been asked for yet."""
+    """The watches of this socket by number, and the requests that are still to be sent."""
 
     def __init__(self, watches: Iterable[Watch] = ()) -> None:
         """Begins a socket, on which all the watches are to be asked for."""
@@ -41,7 +41,7 @@ class Requests:
             watch.cut()
 
     def frames(self, max_bytes: int) -> list[str]:
-        """Takes what is to be asked; returns frames of at most so many bytes."""
+        """Takes the waiting requests; returns frames of at most so many bytes."""
         frames: list[dict[str, list[Any]]] = [{"unwatch": self._unwatched} if self._unwatched else {}]
         size = _ENVELOPE + len(text_of(self._unwatched))
         for watch in self._unasked:

@@ -122,6 +122,6 @@ class Watch:
         self.state.cut()
 
     def finish(self, error: StatecastError | None) -> None:
-        """Ends the iteration behind what is unread, with the error if there is one."""
+        """Ends the iteration after the unread changes, with the error if there is one."""
         self._end = error or StopAsyncIteration()
         self._woken.set()

@@ -1,4 +1,4 @@
-"""Tells peers how far the partitions of this instance are: all of them, or what has changed since they asked last."""
+"""Tells peers how far this instance's partitions are: all of them, or those that changed since a peer last asked."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -49,7 +49,7 @@ class PartitionListing:
         return response
 
     def _look(self) -> dict[StorePartition, int]:
-        """Notes what has changed; returns the lag of each partition."""
+        """Notes the partitions that have changed; returns the lag of each partition, in milliseconds."""
         lags, version, instance = dict[StorePartition, int](), self._version + 1, self.view.me.instance
         for place, replica in self.view.replicas.items():
             freshness = replica.freshness(instance)

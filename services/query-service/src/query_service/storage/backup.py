@@ -22,7 +22,7 @@ _COPY_BYTES = 1 << 20
 def write_manifest(
     directory: Path, store: str, partition: int, checkpoint: Checkpoint, taken_ms: int
 ) -> BackupManifest:
-    """Writes what the files of a checkpoint are that lie in a directory. Raises OSError."""
+    """Writes a manifest of the checkpoint's files into their directory, and returns it. Raises OSError."""
     manifest = BackupManifest(
         version=_VERSION,
         store=store,
@@ -46,8 +46,8 @@ def restore(
 ) -> list[BackupManifest]:
     """Places all partitions of a backup in a data directory that has none of them, or raises BackupError.
 
-    Everything is checked before anything is placed, and each file again while it is copied. Whether the topic is still
-    the one of the backup is for the instance to see: it sets aside what is of another one.
+    All manifests are checked before anything is placed, and each file again while it is copied. The instance checks
+    later whether the topic is still the one of the backup, and sets aside the partitions of another one.
     """
     manifests = [_read_manifest(path) for path in sorted(backup.glob(f"*/*/{MANIFEST}"))]
     if not manifests:

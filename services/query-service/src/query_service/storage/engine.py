@@ -1,4 +1,4 @@
-"""What a store keeps its keys and values in: the interface, and an engine in memory."""
+"""The engine in which a store keeps its keys and values: the interface, and an engine in memory."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -44,16 +44,16 @@ class Engine(Protocol):
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yields keys and values with first <= key < end, as of the moment of the first one.
 
-        What `skip` passes over is not read.
+        Rows that `skip` passes over are not read.
         """
 
     def write(self, puts: Rows, deletes: Iterable[bytes] = (), *, durable: bool = True) -> None:
         """Stores all of `puts`, the last of a key, and then removes all of `deletes`, or does nothing and raises."""
 
     def checkpoint(self, path: Path) -> None:
-        """Makes a directory with the files of an engine that has what this one has now, and shares no writes with it.
+        """Makes a directory with the files of a copy of this engine as it is now. The two share no writes.
 
-        Also StoreFailedError where there are no files.
+        Raises StoreFailedError, also where there are no files.
         """
 
     def close(self) -> None:
@@ -73,10 +73,10 @@ class _Scan:
 
 
 class MemoryEngine(Engine):
-    """An engine in memory: nothing of it outlives the process, and the topic has it all.
+    """An engine in memory. Its rows are lost when the process ends, and are read from the topic again.
 
-    A scan reads a slice at a time, so that a write waits for one slice at most. Writes save for each scan under way
-    what they replace, so that the scan goes on to show the moment at which it began. A scan that skips reads smaller
+    A scan reads a slice at a time, so that a write waits for one slice at most. Writes save the rows that they replace
+    for each scan under way, so that the scan still shows the moment at which it began. A scan that skips reads smaller
     slices, since it may leave each after its first row.
     """
 

@@ -60,10 +60,10 @@ class RocksdbEngine(Engine):
 
     @override
     def get(self, key: bytes) -> bytes | None:
-        """Reads what RocksDB's caches do not have on the event loop, too, until that is slow.
+        """Reads a row on the event loop, even one that is not in RocksDB's caches, until such reads are slow.
 
-        The operating system's cache, which cannot be asked, is nearly as fast as they are; a thread costs ten times as
-        much.
+        The row may be in the operating system's cache, which is nearly as fast but cannot be asked. A thread costs ten
+        times as much.
         """
         self._check_open()
         may_exist, value = self._cached(key)

@@ -1,9 +1,9 @@
 """Sets aside the records that a pipeline cannot use. docs/operation.md lists the headers of a dead letter.
 
 A record with a problem is no change from then on. It passes the same steps as a line that has only LETTER, up to the
-pipeline's own sink, which writes it to the dead-letter topic. So a record is read and decoded once, and a checkpoint
-holds both what came of it and that it was set aside. Dead letters are written at least once: after a crash, those since
-the last checkpoint come again.
+pipeline's own sink, which writes it to the dead-letter topic. So a record is read and decoded once, and one checkpoint
+covers both its results and its dead letter. Dead letters are written at least once: after a crash, those since the last
+checkpoint are written again.
 """
 
 from collections.abc import Sequence

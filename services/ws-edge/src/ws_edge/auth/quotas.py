@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 class TokenBucket:
     """Holds at most `burst` tokens, starts full, and gains `rate` tokens a second. Times are monotonic seconds.
 
-    It is used in one of two ways: `take` refuses what is beyond it, `pay` goes into debt and says how long that lasts.
+    It is used in one of two ways: `take` refuses beyond the limit, and `pay` goes into debt and returns its duration.
     """
 
     __slots__ = ("_refilled_at", "_tokens", "burst", "rate")

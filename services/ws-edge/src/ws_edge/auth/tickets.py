@@ -1,4 +1,4 @@
-"""Tickets of callers, and the seal that they share with page tokens: what an edge hands out, any edge can open."""
+"""Tickets of callers, and the seal that they share with page tokens. Any edge can open the tokens of another one."""
 
 import hmac
 import json

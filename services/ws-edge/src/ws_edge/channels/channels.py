@@ -108,7 +108,7 @@ def check_id(channel_id: str) -> str:
 
 
 def check_name(name: str) -> str:
-    """Returns the name of a watch; raises MalformedFrameError for what can be none."""
+    """Returns the name of a watch. Raises MalformedFrameError for an invalid one."""
     if NAME_FORMAT.fullmatch(name) is None:
         raise MalformedFrameError(
             f"a watch cannot be named {name[:80]!r}: take 1 to 64 letters, digits, '.', '_' and '-'"

@@ -36,7 +36,7 @@ ROWS_TAG = bytes([ServerFrame.DESCRIPTOR.fields_by_name["rows"].number << 3 | 2]
 
 
 class PlaceFrame(NamedTuple):
-    """A frame about a place, whose rows are encoded."""
+    """A frame about a place. Its rows are already encoded."""
 
     id: int
     path: Path = ()

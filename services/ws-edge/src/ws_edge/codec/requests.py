@@ -66,7 +66,7 @@ class UnknownField(NamedTuple):
 
 @dataclass(slots=True)
 class ClientRequest:
-    """What a frame of a client asks for, in the order of the fields."""
+    """The requests of a client's frame. They are handled in the order of the fields."""
 
     unwatch: list[int] = field(default_factory=list)
     watches: list[WatchRequest | ChannelRequest | RefusedWatch] = field(default_factory=list)
@@ -139,7 +139,7 @@ def watch_request(message: Watch, stores: Stores) -> WatchRequest:
 
 
 def filled(message: M, document: dict[str, Any], *, ignore_unknown_fields: bool = False) -> M:
-    """Fills a message by its JSON. Raises ValueError, TypeError or RecursionError for what it cannot hold."""
+    """Fills a message from its JSON. Raises ValueError, TypeError or RecursionError when the JSON does not fit."""
     try:
         json_format.ParseDict(document, message, ignore_unknown_fields=ignore_unknown_fields)
     except json_format.ParseError as error:

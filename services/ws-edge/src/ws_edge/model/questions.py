@@ -54,7 +54,7 @@ class Question:
 
 
 def question_of(store: Store, group: str, bounds: Bounds) -> Question:
-    """Returns what a message asks for. Raises MalformedFrameError for bounds where a group has one value."""
+    """Returns the question of a message. Raises MalformedFrameError for bounds where a group has one value."""
     if store.members:
         return Question(store, group, bounds.sort_from, bounds.sort_to, bounds.limit, bounds.reverse)
     if bounds.sort_from or bounds.sort_to:

@@ -1,4 +1,4 @@
-"""The steps of a watch: what each of them watches for a row of the one before, in the stores of now."""
+"""The steps of a watch: for each row of the step before, a step watches a key or range of a current store."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -18,7 +18,7 @@ ANY_GROUP = "group"
 
 
 class Step(NamedTuple):
-    """What is watched for each row of the step before."""
+    """A key or range that is watched for each row of the step before."""
 
     any_question: Question
     """The question, of any group."""
@@ -32,12 +32,12 @@ class Step(NamedTuple):
         return self.any_question.store
 
     def question(self, group: str) -> Question:
-        """What is watched for a row that names the group."""
+        """Returns the question for a row that names the group."""
         return replace(self.any_question, group=group)
 
 
 def check_rights(consumer: Consumer, first: Question, steps: Iterable[Step]) -> None:
-    """Raises ForbiddenError when it shows without a row that the consumer may not see what a step or the first has."""
+    """Raises ForbiddenError when it is clear before any row that the consumer may not see a step's store or `first`."""
     for step in steps:
         check_store(consumer, step.store.rule, step.store.name)
     check_group(consumer, first.store.rule, first.store.name, first.group)

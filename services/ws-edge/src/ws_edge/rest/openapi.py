@@ -84,7 +84,7 @@ def answers(message: type[Message] | None, *failures: int, status: int = 200) ->
 
 
 def schemas_of(*names: str) -> dict[str, Schema]:
-    """The schemas of the named messages and all they refer to, by full name. Raises KeyError for what has none."""
+    """Returns the schemas of the named messages and all they refer to, by full name. Raises KeyError for others."""
     factories = _factories()
     schemas: dict[str, Schema] = {}
     pending = list(names)

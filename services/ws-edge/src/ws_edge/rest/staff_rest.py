@@ -73,7 +73,7 @@ class StaffRest:
         return router
 
     async def get_edge(self, request: Request) -> Response:
-        """Answers staff with what this edge is doing. The gateway balances: ask again to hear of other edges."""
+        """Answers staff with the report of this edge. The gateway balances calls: ask again for other edges."""
         check_staff(await self.identify(request), "the report of an edge")
         return answer(self.report.read())
 

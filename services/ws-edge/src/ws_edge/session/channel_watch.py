@@ -71,7 +71,7 @@ class ChannelWatch(Subscriber):
 
     @property
     def tree(self) -> ChannelWatch:
-        """What its frames belong to."""
+        """The watch to which its frames belong."""
         return self
 
     def bookmark(self) -> str:

@@ -21,8 +21,9 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 class SocketWriter:
     """Sends frames about the socket, which go first, and those of places that have something to say, which take turns.
 
-    It holds no rows: a place makes its next frame when it is sent, so a slow client costs what it watches. What waits
-    at the end of a turn of the loop leaves in one write. A task lives only while there is something to send.
+    It holds no rows: a place makes its next frame when it is sent, so a slow client costs at most the rows that it
+    watches. Frames that wait at the end of a turn of the loop leave in one write. A task lives only while there is
+    something to send.
     """
 
     codec: Codec

@@ -90,7 +90,7 @@ class Place(Subscriber):
         return 0.0 if self.subscription is None else self.subscription.blind_s(now)
 
     def next_frames(self, codec: Codec, tally: FrameTally, max_bytes: int) -> list[Frame]:
-        """Takes what waits, as much as fits into a frame; none when there is nothing to say."""
+        """Takes waiting rows, as many as fit into a frame; returns no frame when there is nothing to send."""
         subscription, tree = self.subscription, self.tree
         if subscription is None or subscription.is_ended:
             return []

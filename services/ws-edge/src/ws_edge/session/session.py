@@ -106,7 +106,7 @@ class Session:
         self._watches.end_stores(stores)
 
     def act(self, request: ClientRequest, expiry: ExpiryTimer) -> None:
-        """Does what a frame asks for, in the order of its parts, unless the session has ended."""
+        """Handles the requests of a frame, in the order of its parts, unless the session has ended."""
         if self.writer.end_code is not None:
             return
         for watch_id in request.unwatch:

@@ -132,7 +132,7 @@ class Tree:
         return iter(tuple(self.places.values()))
 
     def _next(self, place: Place, row: KeyState) -> Question | None:
-        """Returns what the next step watches for a row; None if it names nothing that the consumer may see."""
+        """Returns the next step's question for a row; None if it names no group that the consumer may see."""
         if row.is_unreadable:
             return None
         step = self.request.steps[len(place.path)]

@@ -213,7 +213,7 @@ class QueryClient:
         return read
 
     def _note_rows(self, store: Store, states: Iterable[KeyState]) -> None:
-        """Logs what cannot be shown of rows, each fact once, however often the row is read."""
+        """Logs rows and private fields that cannot be shown, each once, however often the row is read."""
         for state in states:
             if isinstance(state.row, UnreadableRow):
                 fact = "row_unreadable", state.key, state.position

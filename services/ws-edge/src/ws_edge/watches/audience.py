@@ -13,7 +13,7 @@ from ws_edge.watches.token import mask_of, reader_of
 
 @dataclass(slots=True, eq=False)
 class Audience:
-    """Subscriptions of one question whose consumers see the same rows, and who ask for the same fields of them."""
+    """Subscriptions of one question that ask for the same fields, and with consumers that see the same rows."""
 
     question: Question
     consumer: Consumer
@@ -30,7 +30,7 @@ class Audience:
 
     @property
     def identity(self) -> tuple[str, tuple[str, ...], bool]:
-        """Returns what makes it another one than those of the same question."""
+        """Returns the key that tells audiences of one question apart."""
         return reader_of(self.question.store, self.consumer), self.fields, self.delta
 
     def seen(self, row: KeyState | None) -> KeyState | None:

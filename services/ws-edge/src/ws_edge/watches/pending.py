@@ -71,7 +71,7 @@ class Pending:
         return not self.entries and not self._baseless
 
     def share(self, batch: Batch) -> None:
-        """Waits for a batch; nothing waits yet. NOTHING takes what waits out."""
+        """Replaces the entries, of which none may wait, by those of a batch. NOTHING is the empty batch."""
         self.batch, self.entries, self._is_offered = batch, batch.entries, False
 
     def begin(self, keys: Iterable[str], held: bool) -> None:

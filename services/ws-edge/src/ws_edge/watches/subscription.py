@@ -1,4 +1,4 @@
-"""One subscriber's interest in a question: which rows it still has to be sent, and the token of what it has."""
+"""One subscriber's interest in a question: the rows that it still has to be sent, and its token."""
 
 from __future__ import annotations
 
@@ -138,9 +138,9 @@ class Subscription:
         return self._owes_token and self.status is not ENDED and not self.watch.window.is_outdated
 
     def shared_news(self) -> dict[Any, Any] | None:
-        """Returns the news that were made for others who wait for the same, by how they were made.
+        """Returns the news made for other subscriptions that wait for the same rows, by how they were made.
 
-        None unless all that this subscription has to say is what they have.
+        None unless this subscription has exactly their news to send.
         """
         batch, window = self._pending.batch, self.watch.window
         if batch is None or batch is NOTHING or window.is_outdated or window.position is None:
@@ -188,7 +188,7 @@ class Subscription:
         return None
 
     def take_token(self) -> str:
-        """Returns the token of what was taken; empty when more rows come before it, or nothing was taken."""
+        """Returns the token of the rows taken; empty when more rows come before it, or nothing was taken."""
         if self.is_ended or not self._owes_token or self._pending.has_round():
             return ""
         if len(self._pending) > 0 and not self._is_in_round:

@@ -22,7 +22,7 @@ MAX_TOKEN = 40
 
 
 class Resumption(NamedTuple):
-    """What a token says: everything through `position` was sent, and rows that are newer by at most `ahead` offsets."""
+    """The content of a token: everything through `position` was sent, and maybe rows up to `ahead` offsets newer."""
 
     position: Position
     ahead: int = 0

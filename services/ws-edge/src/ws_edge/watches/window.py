@@ -178,9 +178,9 @@ class Window:
         return sorted(moves, key=_order_of_move)
 
     def _is_current(self, position: Position) -> bool:
-        """Whether an answer as of the position is no older than what is known; enters its epoch if that is new.
+        """Returns whether an answer as of the position is no older than the window; enters its epoch if that is new.
 
-        Epochs have no order, so one may be left by mistake: when a retired epoch keeps coming it must be right.
+        Epochs have no order, so one may be left by mistake: a retired epoch that keeps coming must be the right one.
         """
         if self.position is None:
             return True
