@@ -26,7 +26,7 @@ Rows = dict[str, Any]
 
 
 class Reader:
-    """Compares what a client holds, and what it has told of, with what a step says."""
+    """Compares a client's rows, and the changes that it has reported, with the expectation of a step."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -41,7 +41,7 @@ class Reader:
             self._held[name] = {}
 
     async def check(self, step: Mapping[str, Any]) -> None:
-        """Waits until the client has come to what the step says. Raises AssertionError with the difference."""
+        """Waits until the client meets the step's expectation. Raises AssertionError with the difference."""
         differences: list[str] = []
 
         async def agrees() -> bool:
@@ -72,7 +72,7 @@ class Reader:
                 yield from difference(f"{mark} of {name}", watches[name][mark], expected)
 
     def _changes(self, name: str, rows: Rows, step: Mapping[str, Any]) -> list[list[Any]]:
-        """The changes that lead from what was held to the rows."""
+        """Returns the changes that lead from the rows held before to the rows."""
         held, errors = self._held[name], step.get("errors", {}).get(name, {})
         again = step.get("came", {}).get(name, ())
         came = [[key, row] for key, row in rows.items() if held.get(key) != row or key in again]

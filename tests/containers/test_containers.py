@@ -1,4 +1,4 @@
-"""The stack of compose.yaml runs from this project's images: it is locked down, serves, and survives what ends."""
+"""The stack of compose.yaml runs from this project's images: it is locked down, serves, and survives failures."""
 
 import httpx
 import pytest
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(600)
 
 
 def missed_update(client: GatewayClient, order_id: str, token: str, status: str) -> Frame:
-    """What a client that comes back with its token is told, once a gateway that lost its edge lets it in."""
+    """Returns the update for a client that returns with its token, once a gateway that lost its edge lets it in."""
     with client.watch(order_id, token) as watch:
         return watch.until_status(order_id, status)
 

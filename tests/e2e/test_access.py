@@ -1,4 +1,4 @@
-"""Access ends in the open socket when the token ends, unless it is renewed; nobody gets at what is another's."""
+"""Access ends in the open socket when the token expires, unless it is renewed. Nobody reads the rows of others."""
 
 import httpx
 import pytest
@@ -96,7 +96,7 @@ def test_another_customers_keys_are_not_there_on_any_socket(
 
 
 def allowed(answer: httpx.Response, name: str) -> set[str]:
-    """The words of a header that tells a browser what is allowed, in small letters."""
+    """Returns the words of the header `Access-Control-Allow-{name}`, in lower case."""
     return {word.strip().lower() for word in answer.headers.get(f"Access-Control-Allow-{name}", "").split(",")} - {""}
 
 

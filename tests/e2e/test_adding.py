@@ -1,4 +1,4 @@
-"""What docs/start/kafka-topic.md says is done to a system that runs, and nobody who reads or watches notices."""
+"""The steps of docs/start/kafka-topic.md work on a running system, and readers and watchers do not notice."""
 
 import json
 import os
@@ -25,7 +25,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "start" / "kafka-topic.md"
 
 @pytest.fixture(scope="module")
 def added(stack: RunningStack, source: OrderSource, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What the commands of the page have written."""
+    """The output of the page's commands."""
     order_id = source.place("customer-0001", {"item-a": 1}).order_id
     before = _pids(stack)
     alice = client_of(stack, "alice")

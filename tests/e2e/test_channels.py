@@ -24,7 +24,7 @@ PLACED, PAID, PACKED = "ORDER_STATUS_PLACED", "ORDER_STATUS_PAID", "ORDER_STATUS
 
 
 class ChannelOwner:
-    """Another process of a phone's consumer: it decides what the phone's socket is told."""
+    """Another process of a phone's consumer: it chooses the watches of the phone's socket."""
 
     def __init__(self, gateway: Gateway, phone: GatewayClient) -> None:
         self._gateway = gateway

@@ -39,7 +39,7 @@ both_clients = pytest.mark.parametrize("connect", [python_client, browser_client
 
 
 class PipelineOrders:
-    """Orders whose changes go the whole way, and a cut between client and gateway."""
+    """Orders with changes that go the whole way, and a cut between client and gateway."""
 
     consumer, other_consumer = "customer-0001", "customer-0002"
 

@@ -26,7 +26,7 @@ VICTIMS = ("cdc-simulator", "stream-processor", "query-1", "edge-1", "gateway", 
 
 @pytest.fixture
 def busy_stack(tmp_path: Path) -> Iterator[RunningStack]:
-    """A stack of its own whose source is busy."""
+    """A stack of its own, with a busy source."""
     settings = Settings(
         directory=tmp_path / "stack",
         orders=2_000,

@@ -144,7 +144,7 @@ def test_a_lookup_by_rest_gives_the_order_and_its_token(source: OrderSource, ali
 
 
 def test_a_range_begins_after_what_a_lookup_by_rest_gave(source: OrderSource, alice: GatewayClient) -> None:
-    """A page is shown at once, perhaps from a cache, and the socket brings what has changed since."""
+    """A page is shown at once, perhaps from a cache, and the socket brings the changes since."""
     range_spec = orders_of(ALICE)
     order_id = source.place(ALICE, {"item-a": 1}).order_id
     with alice.watch(order_id) as watch:

@@ -1,4 +1,4 @@
-"""Matches about to start and their markets, through the gateway: what can go wrong does, and everybody goes on."""
+"""Matches about to start and their markets, through the gateway: parts fail, and every client goes on."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -32,7 +32,7 @@ MAX_ON_THE_WAY = 1_000_000
 
 @pytest.fixture(scope="module")
 def stack(query_broker: BrokerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OddsStack]:
-    """What all stories share; who kills a part starts it again."""
+    """The stack of all stories. A story that kills a part starts it again."""
     with odds_stack(query_broker.bootstrap, tmp_path_factory.mktemp("odds")) as running:
         yield running
 
@@ -72,7 +72,7 @@ async def test_a_market_that_is_not_there_yet_appears(stack: OddsStack, odds: Od
 
 
 async def test_the_query_service_is_lost_and_comes_back(stack: OddsStack, odds: OddsWriter) -> None:
-    """First one instance, which has been the owner of some partition; then both, and what is written waits for them."""
+    """First one instance, which owns some partition; then both, and records written meanwhile wait for them."""
     one, both = stack.cluster.instances["query-1"], tuple(stack.cluster.instances.values())
     odds.put_match("lost")
     async with boards_of(stack, odds, 1, "lost") as (board,):

@@ -91,7 +91,7 @@ class Handshake(NamedTuple):
 
 
 def address_text(text: str) -> str:
-    """Without what ends an address: the rest is sent as it is."""
+    """Returns the text without characters that end an address; the others are sent unchanged."""
     return "".join(character for character in text if character not in ' \x7f\t\r\n\0#"<>\\^`{|}')
 
 

@@ -143,9 +143,9 @@ def test_a_drain_of_the_only_node_leaves_one_of_each_and_what_it_took_comes_back
     order_id: str,
     schedulable: str,
 ) -> None:
-    """A drain takes what has no budget, and one of what has: the others must stay, as nothing can be replaced.
+    """A drain evicts pods without a budget, and one pod of each budget: the others stay, as none can be replaced.
 
-    So the drain ends in time without an end, clients are served all the while, and after it everything comes back.
+    So the drain runs into its timeout, clients are served all the while, and afterwards all pods come back.
     """
     drain = ("drain", schedulable, f"--pod-selector=app.kubernetes.io/part-of={NAMESPACE}", "--delete-emptydir-data")
     with alice.watch(order_id) as watch:

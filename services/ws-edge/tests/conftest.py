@@ -1,4 +1,4 @@
-"""What the tests of the edge share: a real edge with a scripted query service behind it."""
+"""Fixtures of the edge's tests: a real edge with a scripted query service behind it."""
 
 from collections.abc import AsyncIterator
 

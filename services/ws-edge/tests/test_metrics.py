@@ -1,4 +1,4 @@
-"""The metrics of an edge count what they say, and the README lists them."""
+"""The metrics of an edge count as documented, and the README lists them."""
 
 from pathlib import Path
 

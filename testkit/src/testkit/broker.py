@@ -200,7 +200,7 @@ def running_broker(directory: Path, heap: str = "512m") -> AbstractContextManage
 
 @contextmanager
 def running_brokers(directory: Path, count: int, heap: str = SMALL_HEAP, **settings: str) -> Iterator[BrokerCluster]:
-    """Yields a cluster whose brokers all answer, and kills them at the end of the block.
+    """Yields a cluster once all of its brokers answer, and kills them at the end of the block.
 
     Topics have a replica on each broker, and all but one must have a record before it is acknowledged. `settings` are
     Kafka's, with underscores for dots.

@@ -77,7 +77,7 @@ class EdgeSocket(asyncio.Protocol):
             self.closed.set_result(None)
 
     def watch(self, number: int, store: str, group: str, interval_ms: int, token: str = "") -> None:
-        """Watches a group, under a number that rises on the socket; with a token, what is newer."""
+        """Watches a group, under a number that rises on the socket; with a token, only newer rows."""
         watch: dict[str, object] = {"id": number, "store": store, "group": group, "interval_ms": interval_ms}
         watch |= {"times": True} | ({"token": token} if token else {})
         self._transport.write(_masked(0x81, json.dumps({"watch": [watch]}).encode()))
@@ -120,7 +120,7 @@ class EdgeSocket(asyncio.Protocol):
 
 
 class Tally:
-    """What all sockets of a crowd have received."""
+    """Counts the frames that all sockets of a crowd have received."""
 
     def __init__(self) -> None:
         self.frames = 0
@@ -262,7 +262,7 @@ class CrowdProcess:
         self._connection = connection
 
     def ask(self, method: str, *arguments: object) -> Any:
-        """Returns what the method returns there; raises what it raises."""
+        """Calls the method in the other process; returns its result, or raises its error. Raises TimeoutError."""
         self._connection.send((method, arguments))
         if not self._connection.poll(ANSWER_S):
             raise TimeoutError(f"the crowd does not answer {method} within {ANSWER_S:g} s")

@@ -1,4 +1,4 @@
-"""A push client as a process of its own, in whatever language: the player that every client brings for the scenario.
+"""A push client as a process of its own, in any language: the player that every client provides for the scenario.
 
 A player reads commands from stdin, one JSON object a line, and answers each with one JSON object a line on stdout:
 
@@ -6,17 +6,18 @@ A player reads commands from stdin, one JSON object a line, and answers each wit
 |---|---|
 | `{"do":"open","address":"ws://…/v1/stream","headers":{…}}` | `{}`: makes the client; it connects by itself |
 | `{"do":"credentials","headers":{…}}` | `{}`: the next credentials; null: there are none, and their function raises |
-| `{"do":"watch","name":"a","what":{…},"saved":…}` | `{}`: `what` is a Watch of the contract without id and token |
+| `{"do":"watch","name":"a","what":{…},"saved":…}` | `{}`: `what` is a Watch of the contract, without id and token |
 | `{"do":"unwatch","name":"a"}` | `{}` |
-| `{"do":"saved","name":"a"}` | `{"saved":…}`: what `watch` takes as `saved`, also in another process |
+| `{"do":"saved","name":"a"}` | `{"saved":…}`: the value for `saved` of `watch`, also in another process |
 | `{"do":"wake"}` | `{}`: the program is in front again |
 | `{"do":"state"}` | `{"reason","needs","watches"}` |
 
 The headers are those that the gateway adds. A client gives them as its credentials, from a function that notes each
-need; one that opens its socket with a ticket sends them with the handshake too, as the gateway would.
+need. A client that opens its socket with a ticket sends them with the handshake too, as the gateway would.
 
-Of the state, `reason` is the code of the error for which there is no line, "lost" if it has none, null while all is
-well. `needs` are those of the credentials: `connect`, `expiring`, `expired`. `watches` are by name:
+In the state, `reason` is the code of the error because of which there is no connection: "lost" if the error has no
+code, null while all is well. `needs` are the needs for credentials: `connect`, `expiring`, `expired`. `watches` are by
+name:
 
     {"rows": {"k1": {…}, "m1/k2": {…}},              by path and key, joined by a slash
      "changes": [["k1", {…}], ["k2", null], ["k3", "row_too_large"]],       all since the watch: came, left, in error

@@ -14,7 +14,7 @@ ALL_MINE, ALL_OF_OTHERS = "all-mine", "all-of-others"
 
 @dataclass
 class Received:
-    """What one watch has brought so far, and how it went on."""
+    """The changes and rows that one watch has received so far, and how it went on."""
 
     changes: list[tuple[str, str]] = field(default_factory=list)
     """The key of each row that came, or left, and its status; empty for one that left."""
@@ -32,7 +32,7 @@ class Received:
 
 
 class ClientCredentials:
-    """Returns headers when a client asks for them, and records what it asked for in `needs`.
+    """Returns headers when a client asks for them, and records each need in `needs`.
 
     `issue` makes credentials that are valid for a number of seconds. The first ones are valid for `short_s` and can be
     renewed once before they expire; after that none are issued until they have expired, and the next ones are valid
@@ -55,13 +55,13 @@ class ScenarioClient(Protocol):
     """A client under test, connected to one address. Watches are named by the scenario."""
 
     async def watch(self, name: str, store: str, group: str) -> None:
-        """Watches a group at the shortest interval, and keeps what is received under the name."""
+        """Watches a group at the shortest interval, and keeps the received rows under the name."""
 
     async def unwatch(self, name: str) -> None:
         """Ends the watch."""
 
     async def received(self, name: str) -> Received:
-        """What the watch has brought."""
+        """Returns the changes and rows that the watch has received."""
 
 
 class ScenarioOrders(Protocol):
@@ -123,7 +123,7 @@ async def play(client: ScenarioClient, orders: ScenarioOrders) -> None:
 
 
 async def play_expiry(client: ScenarioClient, orders: ScenarioOrders, needs: Sequence[str]) -> None:
-    """Plays how access ends, with a `ClientCredentials` whose `needs` these are: the order is placed when it begins."""
+    """Plays how access ends. `needs` are those of the client's `ClientCredentials`; its order is already placed."""
     await client.watch(MINE, "orders-by-key", orders.own_order)
     await wait_received(client, MINE, lambda received: received.statuses == ["Placed"])
     await wait_received(client, MINE, lambda _: needs[:2] == ["connect", "expiring"])
@@ -142,7 +142,7 @@ async def play_expiry(client: ScenarioClient, orders: ScenarioOrders, needs: Seq
 
 
 async def wait_received(client: ScenarioClient, name: str, condition: Callable[[Received], bool]) -> Received:
-    """Waits until what was received under the name is so, and returns it."""
+    """Waits until the condition holds for the changes received under the name, and returns them."""
     deadline = asyncio.get_running_loop().time() + scaled(TIMEOUT_S)
     while not condition(received := await client.received(name)):
         assert asyncio.get_running_loop().time() < deadline, f"{name} has received {received}"

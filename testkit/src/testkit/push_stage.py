@@ -118,7 +118,7 @@ class Stage:
         self._query.put(StoreKey(REVOCATIONS.name, consumer), Revocation(revoked_at=now))
 
     async def watch(self, watches: Fields) -> None:
-        """Lets the client watch, by name. `saved: true` resumes from what was saved under the name."""
+        """Lets the client watch, by name. `saved: true` resumes from the state that was saved under the name."""
         for name, fields in watches.items():
             what = {"interval_ms": 0, "delta": True, **fields} if "channel" not in fields else dict(fields)
             saved = self._saved[name] if what.pop("saved", False) else None

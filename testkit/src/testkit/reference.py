@@ -1,12 +1,12 @@
 """Writes the reference tables of a README from the code, and finds those that are stale.
 
-A block of a README names what it is made from, as MODULE or MODULE:CLASS:
+A block of a README names its source, as MODULE or MODULE:CLASS:
 
     <!-- generated: settings ws_edge.settings:Settings -->
     <!-- end -->
 
-The kinds are `settings` (a class of settings), `errors` (a module of exceptions, and what maps some to a gRPC status),
-`metrics` (a class or an object of metrics) and `schema` (a function that returns a JSON Schema).
+The kinds are `settings` (a class of settings), `errors` (a module of exceptions, and the mapping of some to a gRPC
+status), `metrics` (a class or an object of metrics) and `schema` (a function that returns a JSON Schema).
 `python -m testkit.reference README...` rewrites the blocks; a test of each service calls `stale_blocks`.
 """
 
@@ -115,7 +115,7 @@ def rewritten(text: str) -> str:
 
 
 def stale_blocks(readme: Path) -> list[str]:
-    """Returns the first lines of those blocks that are not what the code says."""
+    """Returns the first lines of those blocks that differ from the code."""
     text = readme.read_text(encoding="utf-8")
     pairs = zip(BLOCK.finditer(text), BLOCK.finditer(rewritten(text)), strict=True)
     return [old[1].strip() for old, new in pairs if old[0] != new[0]]

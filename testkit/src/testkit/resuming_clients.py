@@ -16,7 +16,7 @@ SETTLING_S = 20.0
 
 
 class ResumeCount(NamedTuple):
-    """What all resumers have received since the last new count."""
+    """The counts of all resumers since the last new count."""
 
     resumed: int
     """Watches that went on where they had been."""
@@ -30,7 +30,7 @@ class ResumeCount(NamedTuple):
 
 
 class Resumer:
-    """A client with one key: connects, asks for what is newer than its token, and again when that ends."""
+    """A client with one key: connects, resumes after its token, and does so again when the connection ends."""
 
     def __init__(self, store: str, key: str, interval_ms: int) -> None:
         self.sequence = 0
@@ -112,7 +112,7 @@ class Resumers:
             await asyncio.sleep(PAUSE_S)
 
     async def begin_count(self) -> None:
-        """Counts what comes from now on."""
+        """Begins a new count."""
         for each in self._resumers:
             each.begin_count()
 

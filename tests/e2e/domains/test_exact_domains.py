@@ -1,4 +1,4 @@
-"""Every domain, from its source to a socket: what all see is what a plain model makes of the same change log."""
+"""Every domain, from its source to a socket: the rows equal those of a plain model of the same change log."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -84,7 +84,7 @@ class Sources:
 
 @dataclass(frozen=True)
 class Played:
-    """Domains whose sources rest, and what must stand on each pipeline's topic then."""
+    """Domains at rest, and the rows expected on each pipeline's topic."""
 
     stack: RunningStack
     sources: Sources

@@ -124,7 +124,7 @@ class Gateway:
 
 
 class Connection(Protocol):
-    """What a watch needs of a client's connection; websockets' own is one."""
+    """The part of a client's connection that a watch needs. The connection of `websockets` fits."""
 
     def send(self, message: str, /) -> None:
         """Sends a frame."""
@@ -184,7 +184,7 @@ class GatewayClient:
         return httpx.post(self._gateway.https + path, headers=headers, verify=self._gateway.tls(), timeout=scaled(10))
 
     def preflight(self, origin: str, path: str) -> httpx.Response:
-        """What a browser asks before it POSTs for a page of a site, without a credential; says which headers follow."""
+        """Sends a browser's preflight for a POST by a page of `origin`: it has no credential, and names the headers."""
         names = ",".join(sorted(name.lower() for name in self.headers))
         asks = {"Origin": origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": names}
         url = self._gateway.https + path

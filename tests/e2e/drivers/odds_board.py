@@ -1,4 +1,4 @@
-"""Matches and their markets on keyed topics of their own, and what shows them to a client."""
+"""Matches and their markets: a writer of their keyed topics, and the board that a client sees."""
 
 import asyncio
 import itertools
@@ -32,7 +32,7 @@ def matches_of(sport: str) -> dict[str, Any]:
 
 
 class OddsWriter:
-    """Writes what the pipelines of the odds would of one sport, and returns when Kafka has acknowledged it."""
+    """Writes the records of one sport in place of the odds pipelines. Returns when Kafka has acknowledged them."""
 
     def __init__(self, bootstrap: str, sport: str) -> None:
         self.sport = sport

@@ -1,4 +1,4 @@
-"""Orders that change all the time while clients watch and read them through the gateway, and what these were told."""
+"""Orders that change all the time while clients watch and read them through the gateway, and the clients' rows."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -30,9 +30,9 @@ SETTLED_S = 60
 
 
 class OrderLoad:
-    """Changes, watchers of every busy order and of every customer's range, and readers, while it is entered.
+    """Changes orders, with watchers of every busy order and of every customer's range, and with readers.
 
-    Changes go through `source`; `values` has what it has sent, and grows.
+    Changes go through `source`; `values` grows by the values that it sends.
     """
 
     def __init__(self, gateway: Gateway, staff: GatewayClient, source: OrderSource, values: Sequence[bytes]) -> None:
@@ -54,7 +54,7 @@ class OrderLoad:
 
     @contextmanager
     def running(self) -> Iterator[Self]:
-        """Yields once every client holds what there is; at the end of the block every one has the newest of it."""
+        """Yields once every client holds all rows; at the end of the block every client has the newest ones."""
         for number, order_id in enumerate(self.busy):
             self._source.place(self.customers[number % CUSTOMERS], {"item-a": 1}, order_id)
         with self._watchers, ExitStack() as work:

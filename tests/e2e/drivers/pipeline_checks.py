@@ -1,4 +1,4 @@
-"""What must stand on the topics and in the stores of a pipeline, by its model, and whether it does."""
+"""Checks the topics and stores of a pipeline against the rows that its model expects."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ Expected = Mapping[str, Message | list[Message]]
 
 
 def expected_of(bootstrap: str, pipeline: str) -> Expected | Plain:
-    """What the pipeline's model makes of all that its sources have published by now, repetitions included."""
+    """Returns the rows that the model expects from all published changes of the sources, repetitions included."""
     model = MODELS[pipeline]
     changes = [
         message.FromString(record.value or b"")
@@ -31,7 +31,7 @@ def expected_of(bootstrap: str, pipeline: str) -> Expected | Plain:
 
 
 def assert_topic_holds(bootstrap: str, pipeline: str, expected: Expected | Plain, *, repeats: bool = False) -> None:
-    """Asserts that the pipeline's topic holds exactly what is expected, each group on one partition.
+    """Asserts that the pipeline's topic holds exactly the expected rows, each group on one partition.
 
     With `repeats` a plain topic may hold a value more often than expected, as it does after the death of the processor.
     """
@@ -72,7 +72,7 @@ def assert_rows(where: str, rows: Rows, expected: Expected) -> None:
 
 
 def of_group(expected: Expected, group: str) -> Expected:
-    """What is expected of one group."""
+    """Returns the expected rows of one group."""
     return {key: row for key, row in expected.items() if key.split(NUL)[0] == group}
 
 

@@ -68,7 +68,7 @@ class PushWatchers(LoopThread):
         self._phone = phone
 
     def assert_begun(self) -> None:
-        """Asserts that all watches of all watchers have begun. Raises what has ended the watchers."""
+        """Asserts that all watches of all watchers have begun. Raises the error that has ended the watchers."""
         self.check()
         assert all(watcher.has_begun for watcher in self.all)
 

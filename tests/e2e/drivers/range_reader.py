@@ -26,7 +26,7 @@ def held_of(page: Frame) -> Held:
 
 
 def sort_value_of_now() -> str:
-    """What sorts after everything that has been changed until now, in stores that are sorted by time."""
+    """Returns a sort value after every change until now, for stores that are sorted by time."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
@@ -51,7 +51,7 @@ class RangeReader:
     def __init__(
         self, socket: OrderSocket, range_spec: Frame, held: Held | None = None, path: Sequence[str] = ()
     ) -> None:
-        """Begins a watch with the fields of `range_spec`, after what is held. With a path it is of a place below."""
+        """Begins a watch with the fields of `range_spec`, after `held`. With a path it reads a place below."""
         self._socket, self._path = socket, list(path)
         self._key_field = ""
         self._waiting: list[Frame] = []
@@ -74,7 +74,7 @@ class RangeReader:
 
     @property
     def held(self) -> Held:
-        """What another socket can go on from."""
+        """The rows and the token from which another socket can go on."""
         return Held(self.rows, self.token)
 
     def until(self, key: str, status: str | None, timeout_s: float = 30.0) -> None:

@@ -75,7 +75,7 @@ class StoreWatchers(LoopThread):
 
     @property
     def waiting(self) -> list[str]:
-        """The screens that show nothing yet. Raises what has ended the watchers, if anything has."""
+        """Returns the screens that show nothing yet. Raises the error that has ended the watchers, if any."""
         self.check()
         screens = [f"{screen.store} {screen.group}" for screen in self.screens if not screen.has_begun]
         return screens + ([] if self.board.has_begun else ["the board"])

@@ -37,7 +37,7 @@ class KeyedTopic:
 
 
 def materialize(records: Iterable[Record]) -> KeyedTopic:
-    """Applies a record only when its (epoch, sequence) is higher than what is held of its key."""
+    """Returns the topic's rows. A record is applied only when its (epoch, sequence) is its key's highest so far."""
     topic = KeyedTopic()
     held: dict[str, tuple[int, int]] = {}
     for record in records:
@@ -123,7 +123,7 @@ def order_of(row: Row) -> Order:
 
 
 def read_history(bootstrap: str, prefix: str) -> OrderHistory:
-    """The history of the orders whose ids begin with the prefix, from the topic as it stands now."""
+    """Returns the history of the orders with the prefix in their ids, from the records now on the topic."""
     records = read_topic(bootstrap, "orders")
     return OrderHistory(
         OrderChange.FromString(record.value or b"") for record in records if record.key.startswith(prefix.encode())

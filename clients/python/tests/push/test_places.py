@@ -1,4 +1,4 @@
-"""The rules of a place: when rows count, which places live, and what is saved."""
+"""The rules of a place: when rows count, which places live, and which state is saved."""
 
 from typing import Any
 

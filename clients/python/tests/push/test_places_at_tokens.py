@@ -101,7 +101,7 @@ def test_the_rows_at_a_token_are_those_of_the_place_at_that_token(seed: int) -> 
 
 
 def assert_rows_of(places: Places, store: ModelStore) -> None:
-    """Each row is a version between the token's offset and what was sent ahead of it; with nothing ahead, that one."""
+    """Asserts that each row is the version at the token's offset, or one of at most `ahead` offsets later."""
     offset, ahead = map(int, places[()].token.split("+"))
     possible = store.states[offset : offset + ahead + 1]
     rows = {key: row.value for key, row in places[()].rows.items()}

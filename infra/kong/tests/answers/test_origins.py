@@ -1,4 +1,4 @@
-"""Which sites' pages may read answers: what a browser is told before and with the request of a page."""
+"""Which sites' pages may read answers: the headers for a browser, before a page's request and with its answer."""
 
 import httpx
 import pytest
@@ -18,7 +18,7 @@ OTHERS = [
 
 
 def preflight(gateway: GatewayUnderTest, origin: str, path: str = "/v1/tickets") -> httpx.Response:
-    """What a browser asks, without a credential, before it lets a page send one."""
+    """Sends a browser's preflight request, which has no credential; returns the response."""
     asks = {"Origin": origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "apikey"}
     return httpx.options(gateway.http + path, headers=asks, timeout=TIMEOUT_S)
 

@@ -1,4 +1,4 @@
-"""Which requests go to the edge, and what is said about the others."""
+"""Which requests go to the edge, and how the gateway answers the others."""
 
 import httpx
 import pytest

@@ -1,4 +1,4 @@
-"""Peers are told what has changed since they asked last, and all of it when that cannot be said."""
+"""Peers are told the changes since they last asked, and everything when the changes are not known."""
 
 import pytest
 
@@ -25,7 +25,7 @@ class Peer:
 
 
 def whole(view: View) -> Listed:
-    """What a peer that asks for the first time is told, but for the version."""
+    """Returns the listing for a peer that asks for the first time, without the version."""
     listed = Listed().after(PartitionListing(view).answer(b""))
     return Listed(b"", listed.held, listed.misplaced)
 

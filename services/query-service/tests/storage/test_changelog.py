@@ -289,7 +289,7 @@ def test_while_no_empty_store_can_be_made_the_other_work_goes_on(log: Log, monke
 
 
 class CorruptEngine:
-    """An engine whose files have gone bad."""
+    """An engine with corrupt files."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -1,4 +1,4 @@
-"""What lies on disk survives its process."""
+"""Rows on disk survive their process."""
 
 import subprocess
 import sys

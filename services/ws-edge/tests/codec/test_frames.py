@@ -114,7 +114,7 @@ def test_frames_have_the_sizes_that_the_decision_counts(name: str) -> None:
 
 
 def edge_frames(codec: Codec) -> dict[str, Any]:
-    """Frames of the edge, by the name of what they show."""
+    """Returns frames of the edge, by the name of the case that they show."""
     times = VIEW._replace(times=True)
     left, error = RowNews(GONE), codec.error_body(KEY, RowTooLargeError("it is too large"))
     refusal = codec.place_frames(PlaceFrame(1, rows=[error], token=TOKEN))[0]

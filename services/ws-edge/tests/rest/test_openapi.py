@@ -41,7 +41,7 @@ def resolve(reference: str) -> object:
 
 
 async def say(socket: ClientConnection, frame: dict[str, Any], answers: int = 1) -> list[dict[str, Any]]:
-    """Sends a frame and returns what comes back, all checked."""
+    """Sends a frame and returns the answers; checks all of them against the schema."""
     message, reply = ("OrderUpdatesRequest", "OrderUpdatesReply") if "type" in frame else ("ClientFrame", "ServerFrame")
     await socket.send(json.dumps(check(frame, message)))
     return [check(json.loads(await socket.recv()), reply) for _ in range(answers)]

@@ -17,7 +17,7 @@ SOON_S, SOONER_S, LATER_S = scaled(20), scaled(3), 3600.0
 
 
 class Tab:
-    """A tab of customer-0001 whose gateway lets it in with a token; `sockets` counts what it has opened."""
+    """A tab of customer-0001 that the gateway lets in with a token; `sockets` counts the sockets it has opened."""
 
     def __init__(self, edge: RunningEdge, context: BrowserContext, page: Page) -> None:
         self._edge, self._context, self.page = edge, context, page

@@ -1,4 +1,4 @@
-"""What the pages compute and show, in Chromium, before a real edge with a scripted query service."""
+"""The pages compute and show their content, in Chromium, before a real edge with a scripted query service."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -17,7 +17,7 @@ MEMBER = StoreKey("orders-by-customer", "customer-0001", "2024-08-28T12:34:56.12
 
 @pytest.fixture
 async def page(edge: RunningEdge) -> AsyncIterator[Page]:
-    """A tab at the edge, whose browser sends what the gateway would send for customer-0001."""
+    """A tab at the edge. Its browser sends the headers that the gateway would send for customer-0001."""
     async with chromium() as browser:
         context = await browser.new_context(base_url=f"http://{edge.address}", extra_http_headers=edge.headers())
         yield await context.new_page()
@@ -35,7 +35,7 @@ async def sign_in(page: Page, address: str = "/") -> None:
 
 
 async def computed(page: Page, module: str, expression: str) -> Any:
-    """The value of an expression in which `it` is what the module exports."""
+    """Returns the value of an expression, in which `it` has the exports of the module."""
     await page.goto("/operator")
     return await page.evaluate(f"import('/page/{module}').then((it) => {expression})")
 

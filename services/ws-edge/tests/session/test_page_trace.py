@@ -1,4 +1,4 @@
-"""The trace of the protocol's page is what happens: a client says its lines to two edges, one after the other."""
+"""The trace on the protocol's page is true: a client plays it against two edges, one after the other."""
 
 import re
 from dataclasses import replace

@@ -85,7 +85,7 @@ class Table:
         return seen
 
     def answer(self, query: Query) -> RangeResult | Progress:
-        """Returns what is newer than the query's position."""
+        """Returns the rows that are newer than the query's position, or the progress when there are none."""
         newest = {state.key.member: state for state in self.log}
         first = 0 if query.after is None or query.whole else query.after.offset + 1
         states = [self._shown(state) for state in newest.values() if state.position.offset >= first]

@@ -1,4 +1,4 @@
-"""Whatever clients ask for again and again leaves nothing behind: memory follows what is watched now."""
+"""Watches that come and go leave nothing behind: memory follows the current watches."""
 
 import gc
 import weakref
@@ -10,7 +10,7 @@ MINUTE = 60.0
 
 
 class Row:
-    """A row whose life can be followed."""
+    """A row that can be referenced weakly."""
 
 
 def followed(state: KeyState) -> "weakref.ref[Row]":

@@ -48,7 +48,10 @@ def build_wheel(root: Path, prefix: str, commit: str, scratch: Path, out: Path) 
 
 
 def resolve(wheel: Path, constraints: Path | None) -> Sequence[Needed]:
-    """Returns what pip would install for the wheel, itself left out; own parts come from wheels beside it."""
+    """Returns the distributions that pip would install for the wheel. Own parts come from wheels beside it.
+
+    The wheel itself is left out.
+    """
     limits = ["-c", str(constraints)] if constraints else []
     options = ["--dry-run", "--ignore-installed", "--find-links", str(wheel.parent), "--report", "-", *limits]
     report = json.loads(_pip(wheel.parent, "install", "-q", *options, str(wheel)))

@@ -16,7 +16,7 @@ FOLDERS = ("proto", "libs/*", "testkit", "clients/python", "tools/*", "infra", "
 
 
 class ReleaseError(Exception):
-    """A part cannot be released; the text says what to do first."""
+    """A part cannot be released; the text names the step that has to come first."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class PartFolder:
         return rest.partition("\n## ")[0]
 
     def _excluding(self, version: Version) -> Iterator[tuple[str, Requirement]]:
-        """Yields the parts beside this one that do not speak the version, with what they say."""
+        """Yields the parts beside this one that do not accept the version, with their requirement."""
         for folder in (each.parent for pattern in FOLDERS for each in self.root.glob(f"{pattern}/pyproject.toml")):
             project = _project(folder)
             extras = project.get("optional-dependencies", {}).values()

@@ -1,4 +1,4 @@
-"""A question whose answers unit tests give by hand, and a subscriber that records its rows."""
+"""A question that unit tests answer by hand, and a subscriber that records its rows."""
 
 from google.protobuf.struct_pb2 import Value
 
@@ -89,7 +89,7 @@ class Recorder:
 
 
 class Asked:
-    """A hub with one question, whose answers are given by hand."""
+    """A hub with one question, which is answered by hand."""
 
     def __init__(
         self, store: Store = BOARDS, limit: int = 10, reverse: bool = False, fields: tuple[str, ...] = ()
@@ -122,5 +122,5 @@ class Asked:
         return query
 
     def resumption(self, phone: Recorder, consumer: Consumer = ALICE) -> Resumption | None:
-        """Returns what the token of a recorder says; None when it has none."""
+        """Returns the content of a recorder's token; None when it has none."""
         return resumption_of(mask_of(self.question, self.fields, consumer), phone.token)
