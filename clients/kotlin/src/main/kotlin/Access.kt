@@ -1,4 +1,4 @@
-/** The credentials of a live connection, and the calls that are made with them. */
+/** The credentials of a live connection, and calls with them. */
 package io.statecast.push
 
 import java.io.IOException
@@ -16,7 +16,7 @@ import okhttp3.Headers.Companion.toHeaders
 import okhttp3.MediaType.Companion.toMediaType
 import okhttp3.RequestBody.Companion.toRequestBody
 
-/** Why credentials are asked for: to connect or to call, to renew an open connection in time, or because the last ones ended. */
+/** Why credentials are needed: to connect or to call, to renew an open connection in time, or because the last expired. */
 public enum class Need { CONNECT, EXPIRING, EXPIRED }
 
 /** Returns HTTP headers, for example `mapOf("apikey" to KEY)`. */
@@ -30,10 +30,10 @@ internal class Access(
     private val credentials: Credentials?,
     private val io: CoroutineDispatcher,
 ) {
-    /** Whether newer credentials can be had. */
+    /** Whether newer credentials can be got. */
     val isRenewable = credentials != null
 
-    /** Returns the headers. Throws the errors of the app's function, and IllegalArgumentException for text that is none. */
+    /** Returns the headers. Throws the errors of the app's function, and IllegalArgumentException for invalid headers. */
     suspend fun headers(need: Need): Headers = credentials?.invoke(need).orEmpty().toHeaders()
 
     /** Calls the edge at a path beside the socket's. Throws PushException, and the errors of the app's function. */
@@ -55,5 +55,5 @@ internal class Access(
     }
 }
 
-/** How long to wait before access that ends in `left` is renewed: a fifth before, at most 5 minutes. */
+/** Returns how long to wait until access that expires in `left` is renewed: until a fifth of it remains, at most 5 minutes. */
 internal fun renewalPause(left: Duration): Duration = maxOf(1.seconds, left * 0.8, left - 5.minutes)

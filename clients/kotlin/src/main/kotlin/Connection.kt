@@ -1,4 +1,4 @@
-/** Keeps one socket to an edge: connects again when it breaks or is silent, and renews its access before that ends. */
+/** Keeps one socket to an edge: connects again when it breaks or is silent, and renews its access before it expires. */
 package io.statecast.push
 
 import java.util.logging.Logger
@@ -18,18 +18,18 @@ import kotlinx.serialization.json.jsonObject
 import okhttp3.*
 import okio.ByteString
 
-/** How a client is connected; [WAITING] is for the next attempt. */
+/** The state of a client's connection. [WAITING] means waiting for the next attempt. */
 public enum class State { CONNECTING, OPEN, WAITING, CLOSED }
 
 private val HANDSHAKE = 10.seconds
 
-/** A line without a frame for so long is dead: an idle edge sends pings. */
+/** A connection without a frame for so long is dead: an idle edge sends pings. */
 private val SILENCE = 45.seconds
 
-/** How long a line may be silent after a ping of the client. */
+/** How long a connection may be silent after a ping of the client. */
 private val CHECK = 5.seconds
 
-/** OkHttp closes a socket when 16 MiB wait to be sent, as they might while an edge throttles. */
+/** OkHttp closes a socket when 16 MiB wait to be sent, which may happen while an edge throttles. */
 private const val MAX_QUEUED_BYTES = 1_000_000L
 private const val LONGEST_REASON = 4096L
 private const val SUBPROTOCOLS = "Sec-WebSocket-Protocol"
@@ -37,7 +37,7 @@ private const val NORMAL = 1000
 private const val SWITCHING = 101
 private val log = Logger.getLogger("io.statecast.push")
 
-/** One socket at a time, in one coroutine. [onOpen] is run for each new one behind its hello; [onFrame] gets each frame. */
+/** One socket at a time, in one coroutine. [onOpen] runs for each new one after its hello; [onFrame] gets each frame. */
 internal class Connection(
     private val address: HttpUrl,
     private val access: Access,
@@ -53,11 +53,11 @@ internal class Connection(
     @Volatile var lostAt = clock.markNow()
         private set
 
-    /** Why there is no socket, or why its access could not be renewed; null while all is well. */
+    /** The reason why there is no socket, or why its access could not be renewed; null while all is well. */
     @Volatile var reason: PushException? = null
         private set
 
-    /** The largest frame that the edge takes. */
+    /** The largest frame that the edge accepts. */
     var maxRequestBytes = MAX_REQUEST_BYTES
         private set
     private val backoff = Backoff(chance)
@@ -70,7 +70,7 @@ internal class Connection(
 
     @Volatile private var line: Line? = null
 
-    /** Stays connected; returns why it does not try any more. */
+    /** Stays connected; returns the error after which it does not try again. */
     suspend fun run(): PushException {
         while (true) {
             become(State.CONNECTING)
@@ -96,7 +96,7 @@ internal class Connection(
         socket.send(text)
     }
 
-    /** Connects again at once if there is no socket, or if the edge gives no sign of life for 5 seconds. */
+    /** Connects again at once if there is no socket, or if the edge sends nothing for 5 seconds. */
     fun check() {
         hurry.trySend(Unit)
         line?.check()
@@ -131,7 +131,7 @@ internal class Connection(
         if (access.isRenewable) renewal = scope.launch { renew() }
     }
 
-    /** Sends a ticket in time. Tries again after a failure until access ends, and then the server says so. */
+    /** Sends a ticket in time. Retries after a failure until access expires; then the server ends the socket. */
     private suspend fun renew() {
         while (expiresAt.hasNotPassedNow()) {
             delay(renewalPause(-expiresAt.elapsedNow()))
@@ -145,7 +145,7 @@ internal class Connection(
         }
     }
 
-    /** One socket. OkHttp's thread waits while many events do, so that the edge is slowed down. */
+    /** One socket. OkHttp's thread blocks while many events wait, so that the edge is slowed down. */
     private inner class Line(private val scope: CoroutineScope) : WebSocketListener() {
         private val events = Channel<() -> Ending?>(Channel.BUFFERED)
         private var deadline = clock.markNow() + HANDSHAKE
@@ -233,7 +233,7 @@ internal class Connection(
             frame.part("error")?.let(::refusalOf)?.let {
                 reason = it
                 log.warning("the edge refuses a frame: ${it.message} (${it.code})")
-                if (it.code == "ticket_refused") renewal = scope.launch { renew() } // with another one
+                if (it.code == "ticket_refused") renewal = scope.launch { renew() } // with a new ticket
             }
             onFrame(frame)
         }

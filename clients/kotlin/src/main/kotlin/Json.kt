@@ -1,4 +1,4 @@
-/** Short words for the parts of frames. A part that is of another kind than in the contract is an IllegalArgumentException. */
+/** Short accessors for the parts of frames. They throw IllegalArgumentException for a part of another type than expected. */
 package io.statecast.push
 
 import kotlinx.serialization.json.*
@@ -15,7 +15,7 @@ internal fun JsonObject.parts(name: String): List<JsonObject> = this[name]?.json
 
 internal fun JsonObject.path(): Path = this["path"]?.jsonArray?.map { it.text }.orEmpty()
 
-/** Adds a field unless it has its default, as proto3 JSON does. */
+/** Adds a field unless it has its default value, like proto3 JSON. */
 internal fun JsonObjectBuilder.putText(name: String, text: String) {
     if (text.isNotEmpty()) put(name, text)
 }

@@ -1,8 +1,8 @@
 /**
  * The rules of protocol 2 as pure classes: frames in, and rows, tokens and changes out.
  *
- * Rows count at their token: a place collects the rows that come, and applies them with its next token, so that its rows are
- * always those of a token that it holds. docs/websocket-protocol.md has the rules.
+ * Rows count at their token: a place collects the rows that it receives, and applies them with its next token. So its rows
+ * always match a token that it holds. docs/websocket-protocol.md has the rules.
  */
 package io.statecast.push
 
@@ -13,38 +13,38 @@ public typealias Path = List<String>
 
 /** A row of a place. */
 public data class Row(
-    /** Among the rows of its group; empty in a store with one row per group. */
+    /** The row's key within its group; empty in a store with one row per group. */
     val key: String,
     val sort: String,
-    /** The row as JSON, or of a store of JSON the document; with `fields` those of it alone. */
+    /** The row as JSON, or the document in a store of JSON; limited to `fields`, if the watch has any. */
     val value: JsonElement,
-    /** How many versions were left out since the last one, because somebody read too slowly. */
+    /** How many versions were left out since the last one, because a reader was too slow. */
     val skipped: Int = 0,
-    /** When the change was committed at its source, in RFC 3339; known with `times` alone. */
+    /** When the change was committed at its source, in RFC 3339; set only with `times`. */
     val commitTime: String? = null,
 )
 
-/** The rows of a watch, or of a range below it, by their keys, as of a token. */
+/** The rows of a watch, or of a range below it, by key, as of a token. */
 public data class Place(
     val rows: Map<String, Row> = emptyMap(),
-    /** Everything through it is in `rows`; empty before the first. */
+    /** The token of `rows`; empty before the first one. */
     val token: String = "",
 )
 
-/** A change of a place, up to a token. */
+/** The change of a place up to a token. */
 public data class Change(
     val path: Path,
-    /** The rows that are new, or may be others now, by their keys. */
+    /** The rows that are new or may have changed, by key. */
     val rows: Map<String, Row> = emptyMap(),
-    /** The keys of rows that were there and no longer are; with the error of a row that cannot be shown. */
+    /** The keys of rows that have left, each with the error if the row cannot be shown. */
     val left: Map<String, PushRefusedException?> = emptyMap(),
     val token: String = "",
-    /** Whether the watch, with all places below, has become complete by it. */
+    /** Whether this change completes the watch, with all places below. */
     val current: Boolean = false,
-    /** Whether the place is no longer there: the row that leads to it has left. */
+    /** Whether the place has ended, because the row that leads to it has left. */
     val ended: Boolean = false,
 ) {
-    /** Returns the one change that two of a place amount to. */
+    /** Returns one change of the place that equals this one and the newer one. */
     internal fun followedBy(newer: Change): Change {
         val both = LinkedHashMap(rows - newer.left.keys)
         for ((key, row) in newer.rows) {
@@ -55,7 +55,7 @@ public data class Change(
     }
 }
 
-/** A place that takes frames. */
+/** A place that is updated by frames. */
 private class LivePlace {
     var place = Place()
         private set
@@ -112,7 +112,7 @@ private class LivePlace {
         return Row(key, sort, value, frame.number("skipped").toInt(), frame["commit_time"]?.text)
     }
 
-    /** A merge patch of one level: fields with new values, null for those that are gone. */
+    /** Returns the row after a merge patch of one level: fields with new values, null for removed fields. */
     private fun patched(key: String, before: Row?, delta: JsonElement): JsonObject {
         if (before == null) throw PushException("the edge tells fields of the row `$key`, which this client does not hold")
         val (gone, changed) = delta.jsonObject.entries.partition { it.value is JsonNull }
@@ -126,7 +126,7 @@ private class LivePlace {
 /**
  * The places of one watch: the watch itself at the empty path, and those below.
  *
- * Begins with the content of `save()`, or of a page by REST. Throws RuntimeException when it is neither.
+ * Begins with the result of `save()`, or with a page by REST. Throws RuntimeException when it is neither.
  */
 internal class Places(resume: JsonObject? = null) {
     private val places = linkedMapOf<Path, LivePlace>(emptyList<String>() to LivePlace())
@@ -135,7 +135,7 @@ internal class Places(resume: JsonObject? = null) {
     var current = false
         private set
 
-    /** Whether the watch itself went on from its token when it began last; null before. */
+    /** Whether the watch itself resumed from its token when it last began; null before. */
     var resumed: Boolean? = null
         private set
 
@@ -147,7 +147,7 @@ internal class Places(resume: JsonObject? = null) {
 
     fun all(): Map<Path, Place> = places.mapValues { it.value.place }
 
-    /** Returns the tokens to resume from as JSON, or also the rows; the shortest paths first, and the empty one left out. */
+    /** Returns the tokens to resume from as JSON, or also the rows: the shortest paths first, without the empty one. */
     fun save(withRows: Boolean): List<JsonObject> {
         val held = all().toList().filter { (_, place) -> place.token.isNotEmpty() }
         return held.sortedBy { (path, _) -> path.size }.map { (path, place) ->

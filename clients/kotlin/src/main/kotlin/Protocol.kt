@@ -1,7 +1,7 @@
 /**
  * The protocol of the socket `/v1/stream`: its errors, and the next step when a connection ends.
  *
- * A connection that breaks is no error: it is made again. The clients in Python and JavaScript decide the same.
+ * A broken connection is no error: the client connects again. The clients in Python and JavaScript decide the same.
  */
 package io.statecast.push
 
@@ -18,7 +18,7 @@ internal const val SUBPROTOCOL = "statecast.push.v2+json"
 /** The client has been closed, is used wrongly, or cannot connect at the moment. The message says why. */
 public open class PushException(message: String, cause: Throwable? = null) : Exception(message, cause)
 
-/** The server refuses. [code] is the stable word of its frame, or the number of the HTTP status or close code. */
+/** The server refuses. [code] is the stable code in its frame, or the number of the HTTP status or close code. */
 public class PushRefusedException(public val code: String, message: String) : PushException(message)
 
 /** Returns the error of a Problem or an Ended. */
@@ -27,22 +27,22 @@ internal fun refusalOf(problem: JsonObject): PushRefusedException {
     return PushRefusedException(code, problem["message"]?.text ?: code)
 }
 
-/** The next step: connect; connect once with a newer credential, where there is a way to get one, or else end; end. */
+/** The next step: connect; connect once with a newer credential, or end if none can be got; end. */
 internal enum class Then { CONNECT, RENEW, END }
 
-/** The end of a connection: its cause, the next step, and how long to wait at least. */
+/** The end of a connection: its cause, the next step, and the shortest time to wait before it. */
 internal class Ending(val then: Then, val error: PushException, val pause: Duration = Duration.ZERO)
 
 private val FIRST_PAUSE = 250.milliseconds
 private val MAX_PAUSE = 10.seconds
 
-/** Pauses that double with each failure, up to the longest, and vary: clients must not all come back at once. */
+/** Pauses that double with each failure, up to a maximum, with jitter so that clients do not all return at once. */
 internal class Backoff(private val chance: Random) {
     private var ceiling = FIRST_PAUSE
 
     fun reset() { ceiling = FIRST_PAUSE }
 
-    /** Returns the next pause: from half of its ceiling up to it. */
+    /** Returns the next pause: a random one from half of the ceiling to the ceiling. */
     fun next(): Duration {
         val pause = ceiling * (0.5 + chance.nextDouble() / 2)
         ceiling = minOf(ceiling * 2, MAX_PAUSE)
@@ -50,7 +50,7 @@ internal class Backoff(private val chance: Random) {
     }
 }
 
-/** Returns the ending for a close code: another attempt with the tokens, unless the code speaks against it. */
+/** Returns the ending for a close code: another attempt with the tokens, unless the code rules it out. */
 internal fun ofClose(code: Int, reason: String): Ending = when (code) {
     1009 -> refused(Then.END, "a frame is larger than its receiver takes", code, reason)
     4401 -> refused(Then.RENEW, "the credential has expired", code, reason)
@@ -68,7 +68,7 @@ internal fun ofRefusal(status: Int, retryAfter: String?, body: String): Ending {
     }
 }
 
-/** Returns the ending for a failure that says nothing about the next attempt. */
+/** Returns the ending for a failure that does not rule out another attempt. */
 internal fun tryAgain(text: String, cause: Throwable? = null) = Ending(Then.CONNECT, PushException(text, cause))
 
 private fun refused(then: Then, text: String, number: Int, reason: String, pause: Duration = Duration.ZERO): Ending {
@@ -76,7 +76,7 @@ private fun refused(then: Then, text: String, number: Int, reason: String, pause
     return Ending(then, PushRefusedException("$number", "$text ($details)"), pause)
 }
 
-/** Returns the sentence of the edge, or of the gateway, on one line. */
+/** Returns the error message of the edge or the gateway, on one line. */
 internal fun reasonIn(body: String): String {
     val document = runCatching { Json.parseToJsonElement(body) }.getOrNull() as? JsonObject // else a page of a proxy
     val sentence = ((document?.get("error") as? JsonObject ?: document)?.get("message") as? JsonPrimitive)?.content ?: body

@@ -16,10 +16,10 @@ import okhttp3.HttpUrl.Companion.toHttpUrlOrNull
 import okhttp3.OkHttpClient
 import okhttp3.WebSocket
 
-/** A range of another store for each row of the step before. */
+/** A range of a store for each row of the step before. */
 public data class Step(
     val store: String,
-    /** The text field of the row of the step before that holds the group. */
+    /** The text field with the group, in the row of the step before. */
     val groupField: String,
     val sortFrom: String = "",
     val sortTo: String = "",
@@ -34,8 +34,8 @@ public data class Step(
  *     val client = PushClient("wss://GATEWAY/v1/stream") { mapOf("apikey" to KEY) }
  *     client.watch("odds-by-match", "match-000123").changes.collect { change -> … }
  *
- * It connects again by itself, and resumes every watch after its last token. When the server refuses it for good, or newer
- * credentials cannot be had, it ends: then the flow of every watch, and every later call, throws why.
+ * It reconnects by itself, and resumes every watch after its last token. It ends when the server refuses it for good, or when
+ * newer credentials cannot be got. Then the flow of every watch, and every later call, throws the error.
  */
 public class PushClient internal constructor(
     address: String,
@@ -48,12 +48,13 @@ public class PushClient internal constructor(
     chance: Random = Random,
 ) : Closeable {
     /**
-     * Connects to the socket `/v1/stream` at the address, with the app's [http] for proxies, certificates and the like.
+     * Connects to the socket `/v1/stream` at the address, with the app's [http] for proxies, certificates and so on.
      *
-     * The `credentials` are asked for each connection and call; while one is open, with a fifth of the time left until its
-     * access ends, but at most 5 minutes ahead: it is renewed with a ticket from `/v1/tickets`, and goes on without a gap;
-     * and once when the server no longer accepts the last ones. When they throw they are asked again; but a PushException
-     * ends the client, unless it is connected. Throws PushException for a wrong address.
+     * The client asks `credentials` for headers before each connection and call. While a connection is open, it asks again
+     * before access expires: when a fifth of the time remains, but at most 5 minutes ahead. It then renews the connection
+     * with a ticket from `/v1/tickets`, and goes on without a gap. It also asks once when the server no longer accepts the
+     * last headers. When `credentials` throws, it is asked again; but a PushException ends the client, unless it is
+     * connected. Throws PushException for an invalid address.
      */
     public constructor(address: String, http: OkHttpClient = OkHttpClient(), credentials: Credentials? = null) :
         this(address, http, credentials, null, Dispatchers.Default.limitedParallelism(1), Dispatchers.IO)
@@ -78,20 +79,20 @@ public class PushClient internal constructor(
         scope.launch { stayConnected() }
     }
 
-    /** How it is connected. */
+    /** The state of the connection. */
     public val state: StateFlow<State> = connection.state.asStateFlow()
 
-    /** Why it has ended, is not connected now, or could not renew its access; null while all is well. */
+    /** The error because of which it has ended, is not connected, or could not renew its access; null while all is well. */
     public val reason: PushException? get() = synchronized(lock) { ended } ?: connection.reason
 
-    /** Says that the app is in front again: connects at once, or makes a line anew that is without a frame for 5 s. */
+    /** Notes that the app is in front again: connects at once, and reconnects if no frame comes within 5 seconds. */
     public fun check(): Unit = connection.check()
 
     /**
      * Watches a key, a range of a group, or with `steps` a query. The arguments are those of a Watch frame.
      *
-     * `resume` is the text of `save()` of a watch, or a page by REST of the same range: newer rows follow, or all when there is
-     * no other way. Throws PushException when it is neither, and why the client has ended.
+     * `resume` is the result of `save()` of a watch, or a page by REST of the same range: newer rows follow, or all rows when
+     * there is no other way. Throws PushException when it is neither, and the client's error when it has ended.
      */
     public fun watch(
         store: String,
@@ -117,10 +118,10 @@ public class PushClient internal constructor(
         }
     }
 
-    /** Watches a channel: its rows are its watches by name, and each is a place below. Else as `watch`. */
+    /** Watches a channel: its rows are its watches by name, and each has a place below. Otherwise like `watch`. */
     public fun watchChannel(channel: String, resume: String? = null): Watch = begin(resume) { put("channel", channel) }
 
-    /** Calls the edge with the credentials, `call("POST", "channels")`; returns its JSON. Throws PushException. */
+    /** Calls the edge with the credentials, as in `call("POST", "channels")`; returns its JSON. Throws PushException. */
     public suspend fun call(method: String, path: String, body: JsonObject? = null): JsonObject =
         access.call(method, path, body, Need.CONNECT)
 
@@ -136,7 +137,7 @@ public class PushClient internal constructor(
             val saved = resume?.let { Json.parseToJsonElement(it).jsonObject }
             val places = saved?.let { listOf(it) + it.parts("below") }.orEmpty()
             Watch(buildJsonObject { query(places) }, saved, lock, ::unwatch, ::stale)
-        } catch (error: RuntimeException) { // of a part that is missing or of another kind
+        } catch (error: RuntimeException) { // a part is missing or has another type
             throw PushException("`resume` is neither `save()` of a watch nor a page with rows and token: $error", error)
         }
         watches += watch
@@ -144,7 +145,7 @@ public class PushClient internal constructor(
         watch
     }
 
-    /** Asks for a watch, also for one that the edge has ended and would take again. */
+    /** Requests a watch, also again when the edge has ended it with a time to retry. */
     private fun request(watch: Watch) = synchronized(lock) {
         if (watch in watches) requests.watch(watch)
         requested.trySend(Unit)
@@ -165,7 +166,7 @@ public class PushClient internal constructor(
         finish(error, error)
     }
 
-    /** Asks a new socket for every watch, and for each that is begun or ended later, beside the reading. */
+    /** Sends the requests of all watches on a new socket, and of later ones, while another coroutine reads. */
     private suspend fun ask() {
         synchronized(lock) {
             watches.forEach(Watch::cut)

@@ -1,38 +1,38 @@
-/** The frames of a client: the watches to be asked for, in as few as an edge takes. */
+/** The frames of a client: packs its requests into as few frames as the edge accepts. */
 package io.statecast.push
 
 import okio.utf8Size
 
-/** The largest frame of a client, until `hello` names another. */
+/** The largest frame of a client, until `hello` names another size. */
 internal const val MAX_REQUEST_BYTES = 65_536L
 
-/** The watches by their numbers on this socket, and those that the edge has not been asked for yet. */
+/** The watches of this socket by number, and the requests that are still to be sent. */
 internal class Requests(watches: Collection<Watch> = emptyList()) {
-    /** The watches that the edge has been asked for, and has not ended. */
+    /** The watches that were requested from the edge and that it has not ended. */
     val byNumber = mutableMapOf<Long, Watch>()
     private var number = 0L
     private val unasked = LinkedHashSet(watches)
     private val unwatched = mutableListOf<Long>()
 
-    /** Adds a watch to be asked for, unless it has been. */
+    /** Adds a request for a watch, unless it was already sent. */
     fun watch(watch: Watch) {
         if (watch.number == null) unasked += watch
     }
 
-    /** Adds a watch to be ended. */
+    /** Adds a request to end a watch. */
     fun unwatch(watch: Watch) {
         unasked -= watch
         watch.number?.let { unwatched += it }
         ended(watch)
     }
 
-    /** Notes that a watch has ended at the edge: frames of its number are no longer its own. */
+    /** Notes that a watch has ended at the edge, so that later frames with its number are not its own. */
     fun ended(watch: Watch) {
         watch.number?.let(byNumber::remove)
         watch.cut()
     }
 
-    /** Makes frames of at most so many bytes of all that waits. */
+    /** Takes the waiting requests; returns frames of at most so many bytes. */
     fun frames(maxBytes: Long): List<String> {
         val frames = mutableListOf<String>()
         if (unwatched.isNotEmpty()) frames += """{"unwatch":${unwatched.joinToString(",", "[", "]")}}"""

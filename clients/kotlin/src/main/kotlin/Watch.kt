@@ -1,4 +1,4 @@
-/** A watch, as a program has it: its rows, and a flow of their changes. */
+/** A watch in a program: its rows, and a flow of their changes. */
 package io.statecast.push
 
 import kotlin.time.Duration
@@ -9,9 +9,9 @@ import kotlinx.serialization.json.*
 import okio.utf8Size
 
 /**
- * The rows of a key, a range, a query in steps or a channel, and every change of them.
+ * The rows of a key, a range, a query in steps or a channel, and their changes.
  *
- * Its rows may be read on any thread, and each map of them stays as it is.
+ * Rows may be read on any thread; each map of rows is immutable.
  */
 public class Watch internal constructor(
     private val query: JsonObject,
@@ -26,21 +26,21 @@ public class Watch internal constructor(
     private var isOver = false
     private var error: PushException? = null
 
-    /** By which the edge was asked for it on this socket; null before, and when it has ended there. */
+    /** The number of the watch on this socket; null before its request is sent, and after its end at the edge. */
     internal var number: Long? = null
         private set
 
     /**
-     * A change for each token. One unread change of a place is kept: a slow collector gets those in between as one, and
-     * `skipped` of a row counts its versions that were left out. It completes when the watch is ended by [unwatch] or the
-     * client is closed, and throws PushRefusedException when the server ends it. One collector at a time.
+     * A change for each token. One unread change per place is kept: a slow collector gets several changes as one, and
+     * `skipped` of a row counts the versions that were left out. It completes when the watch is ended by [unwatch] or the
+     * client is closed, and throws PushRefusedException when the server ends the watch. One collector at a time.
      */
     public val changes: Flow<Change> = flow { while (true) emit(next() ?: break) }
 
-    /** The rows by their keys, as of [token]. */
+    /** The rows by key, as of [token]. */
     public val rows: Map<String, Row> get() = synchronized(lock) { state.own.rows }
 
-    /** The watch has everything through it; empty before the first rows are complete. */
+    /** The token of [rows]; empty before the first rows are complete. */
     public val token: String get() = synchronized(lock) { state.own.token }
 
     /** The watch itself, at the empty path, and the places below it. */
@@ -49,10 +49,10 @@ public class Watch internal constructor(
     /** Whether everything has come since it began on this socket. */
     public val current: Boolean get() = synchronized(lock) { state.current }
 
-    /** Whether it went on from its token when it began last; null before. */
+    /** Whether it resumed from its token when it last began; null before. */
     public val resumed: Boolean? get() = synchronized(lock) { state.resumed }
 
-    /** How long the rows may be out of date; null while the edge sees and the line holds. */
+    /** How long the rows may be out of date; null while the connection and the edge's reads work. */
     public val stale: Duration? get() = synchronized(lock) { onStale(this) }
 
     /** Returns its rows and tokens as JSON. Pass them to `watch` as `resume`, also after a restart of the app. */
@@ -68,7 +68,7 @@ public class Watch internal constructor(
         onUnwatch(this)
     }
 
-    /** Returns the request by a number, with as many tokens of places below as fit into `room` bytes of JSON. */
+    /** Returns the request with a number, and as many tokens of places below as fit into `room` bytes of JSON. */
     internal fun request(number: Long, room: Long): JsonObject {
         this.number = number
         val (own, below) = state.save(withRows = false).partition { "path" !in it }
@@ -81,13 +81,13 @@ public class Watch internal constructor(
         return if (fitting.isEmpty()) request else JsonObject(request + ("below" to JsonArray(fitting)))
     }
 
-    /** Notes that the socket, or the watch on it, has ended: rows that wait for a token are forgotten. */
+    /** Notes that the socket, or the watch on it, has ended, and forgets rows that wait for a token. */
     internal fun cut() {
         number = null
         state.cut()
     }
 
-    /** Takes a frame about it. Throws PushException for one that contradicts the rows. */
+    /** Takes a frame about the watch. Throws PushException for a frame that contradicts the rows. */
     internal fun take(frame: JsonObject) {
         for (change in state.take(frame)) {
             unread[change.path] = unread[change.path]?.followedBy(change) ?: change
@@ -98,7 +98,7 @@ public class Watch internal constructor(
     /** Takes a newer token of a quiet place. */
     internal fun bookmark(bookmark: JsonObject) = state.bookmark(bookmark)
 
-    /** Ends the flow behind unread changes, with the error if there is one. */
+    /** Ends the flow after the unread changes, with the error if there is one. */
     internal fun finish(error: PushException?) {
         if (!isOver) this.error = error
         isOver = true

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Assertions.assertThrows
 import org.junit.jupiter.api.Assertions.assertTrue
 import org.junit.jupiter.api.Test
 
-/** Credentials of a client by a scripted edge and a clock: refused, renewed in time, and not to be had. */
+/** Credentials of a client with a scripted edge and clock: refused, renewed in time, and unavailable. */
 class AccessTest {
     @Test
     fun `credentials that are refused are asked for once more`() = withServer { server ->
@@ -130,7 +130,7 @@ class AccessTest {
         }
     }
 
-    /** Answers by another address; returns the first line of the request. */
+    /** Answers with a redirect to another address; returns the first line of the request. */
     private fun redirected(asking: java.net.Socket): String {
         val lines = asking.getInputStream().bufferedReader().lineSequence().takeWhile { it.isNotEmpty() }.toList()
         val answer = "HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"

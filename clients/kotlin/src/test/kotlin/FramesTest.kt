@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Test
 import org.junit.jupiter.params.ParameterizedTest
 import org.junit.jupiter.params.provider.ValueSource
 
-/** The frames that all clients share, as data: those of an edge are taken, those of a client are made. */
+/** The shared frames of all clients: the client reads those of an edge, and writes those of a client. */
 class FramesTest {
     private val edge = frames("edge")
     private val client = frames("client")

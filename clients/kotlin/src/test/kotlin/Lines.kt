@@ -1,4 +1,4 @@
-/** The lines of docs/start/client.md, which `tests/e2e/test_clients.py` runs: the argument is the gateway's `ws://host:port`. */
+/** The lines of docs/start/client.md, run by `tests/e2e/test_clients.py`. The argument is the gateway's `ws://host:port`. */
 package io.statecast.push
 
 import kotlinx.serialization.json.jsonObject

@@ -1,4 +1,4 @@
-/** Plays the client in the scenario of all clients; testkit.push_player says how. */
+/** Plays the client in the scenario of all clients; testkit.push_player documents the commands. */
 package io.statecast.push
 
 import java.util.concurrent.ConcurrentHashMap
@@ -20,7 +20,7 @@ import kotlinx.serialization.json.put
 
 private val NOTHING = JsonObject(emptyMap())
 
-/** A watch, and what it has brought. */
+/** A watch, and the changes that it has received. */
 @OptIn(DelicateCoroutinesApi::class)
 private class Watching(val watch: Watch) {
     private val changes = CopyOnWriteArrayList<JsonArray>()

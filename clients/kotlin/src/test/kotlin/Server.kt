@@ -28,13 +28,13 @@ const val PING = """{"ping":{}}"""
 
 fun parse(text: String): JsonObject = Json.parseToJsonElement(text) as JsonObject
 
-/** A socket at which a test speaks for the edge. */
+/** A socket on which a test plays the edge. */
 class Socket(private val request: Request, private val listener: WebSocketListener) : WebSocket {
     val sent = mutableListOf<JsonObject>()
     var isCancelled = false
     var closedWith: Int? = null
 
-    /** The watches that were asked for. */
+    /** The requested watches. */
     val watches get() = sent.flatMap { it["watch"]?.jsonArray.orEmpty() }.map { it as JsonObject }
 
     fun opens(subprotocol: String = "statecast.push.v2+json") =
@@ -63,14 +63,14 @@ class Socket(private val request: Request, private val listener: WebSocketListen
         Response.Builder().request(request).protocol(Protocol.HTTP_1_1).code(status).message("-")
 }
 
-/** A client by a clock that the test sets, its sockets, and the calls that it makes. */
+/** A client with a clock that the test sets, its sockets, and its calls. */
 @OptIn(ExperimentalCoroutinesApi::class)
 class Server(private val scope: TestScope, credentials: Credentials? = { mapOf("apikey" to "k") }) {
     val sockets = mutableListOf<Socket>()
     val needs = mutableListOf<Need>()
     val calls = mutableListOf<Request>()
 
-    /** The statuses of the next calls; 200 with a ticket when there is none. */
+    /** The statuses of the next calls; when empty, calls get 200 with a ticket. */
     val statuses = mutableListOf<Int>()
     private val dispatcher = StandardTestDispatcher(scope.testScheduler)
     private val http = OkHttpClient.Builder().addInterceptor { chain ->
@@ -92,7 +92,7 @@ class Server(private val scope: TestScope, credentials: Credentials? = { mapOf("
 
     val socket get() = sockets.last()
 
-    /** Lets what is due now happen. */
+    /** Runs all tasks that are due now. */
     fun settles() = scope.runCurrent()
 
     fun passes(time: Duration) {
@@ -100,7 +100,7 @@ class Server(private val scope: TestScope, credentials: Credentials? = { mapOf("
         scope.runCurrent()
     }
 
-    /** Opens the socket that the client asks for. */
+    /** Accepts the socket that the client opens. */
     fun opens(hello: String = HELLO) {
         settles()
         socket.opens()
