@@ -1,4 +1,4 @@
-"""How many bytes instances take at rest to tell each other how far their partitions are."""
+"""Measures the bytes with which idle instances tell each other how far their partitions are."""
 
 import asyncio
 import math
@@ -69,7 +69,7 @@ async def listing(instances: int, stores: int, partitions: int) -> dict[str, flo
 
 
 async def _ends(view: View, seconds: float) -> None:
-    """Notes the ends of partitions without traffic, as the broker tells them, for so long."""
+    """Reports unchanged end offsets of all partitions, as the broker does, for so many seconds."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         for replica in view.replicas.values():

@@ -12,7 +12,7 @@ import statecast
 HEAD = "// Made of the contract by make_types.py: change that, and not this file."
 FILE = Path(__file__).parent / "contract.d.ts"
 FRAMES = "statecast.push.v2"
-"""The package of which every field may be absent; rows have all fields without presence."""
+"""The package in which every field may be absent; rows always have their fields without presence."""
 NOT_FOR_CLIENTS = tuple(f"statecast.{name}." for name in ("change", "jobs", "query", "shard", "state"))
 
 TEXTS = {FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64}
@@ -32,7 +32,7 @@ WELL_KNOWN = {
 
 
 def types_text() -> str:
-    """The whole file."""
+    """Returns the content of the file."""
     files = sorted(_files(), key=lambda file: file.name)
     text = "\n".join(part for file in files for part in _of_file(file))
     return f"{HEAD}\n\n{text}"
@@ -54,7 +54,7 @@ def _of_file(file: FileDescriptor) -> Iterator[str]:
 
 
 def _is_hidden(field: FieldDescriptor) -> bool:
-    """Whether the field's own type is none for clients: those of changes, which only services read."""
+    """Returns whether clients have no use for the field's type: only services read changes."""
     described = field.message_type or field.enum_type
     return described is not None and described.full_name.startswith(NOT_FOR_CLIENTS)
 
@@ -92,7 +92,7 @@ def _one(field: FieldDescriptor) -> str:
 
 
 def _name(described: Descriptor | EnumDescriptor) -> str:
-    """`OddsV1Market` for `statecast.odds.v1.Market`; of the frames, the last part alone."""
+    """Returns the name in TypeScript: `OddsV1Market` for `statecast.odds.v1.Market`, the last part for a frame."""
     parts = described.full_name.removeprefix("statecast.").split(".")
     if described.full_name.startswith(FRAMES):
         parts = parts[2:]

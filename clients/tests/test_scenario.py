@@ -20,7 +20,7 @@ CHAPTERS = [
     for each in SCENARIO["chapters"]
 ]
 LANGUAGES = [pytest.param(each, marks=[pytest.mark.stack] if each == "kotlin" else []) for each in PLAYERS]
-"""The clients; Maven builds the one in Kotlin, without which `make fast` does."""
+"""The clients. Maven builds the one in Kotlin, so `make fast` leaves it out."""
 HOLDS_S = 60.0
 Rows = dict[str, Any]
 
@@ -35,7 +35,7 @@ class Reader:
         """How many changes of each watch have been compared."""
 
     def begin(self, name: str, *, saved: bool) -> None:
-        """Notes that a watch begins, with its rows of before or with none."""
+        """Notes that a watch begins, with its previous rows if `saved`, or with none."""
         self._read[name] = 0
         if not saved:
             self._held[name] = {}

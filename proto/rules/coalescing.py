@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 class _Queue(Generic[Item, Result]):
-    """One group's items that wait, when they go out, and how many calls are in flight."""
+    """The waiting items of one group, the timer that sends them, and the number of calls in flight."""
 
     __slots__ = ("in_flight", "timer", "waiting")
 
@@ -23,11 +23,11 @@ class _Queue(Generic[Item, Result]):
 
 
 class Coalescer(Generic[Group, Item, Result]):
-    """Looks up the items of one group that are asked for in one turn of the event loop together, at its end.
+    """Batches the lookups of one group within a turn of the event loop, and sends them at its end.
 
-    While `max_in_flight` calls of a group are in flight, later items gather until one of these has ended, for
-    `max_wait_s` at most, so that a call that hangs delays no others. A caller that is cancelled ends the call that is
-    its own, and nobody else's: a batch of several goes on.
+    While `max_in_flight` calls of a group are in flight, later items wait until one of these has ended, for at most
+    `max_wait_s`, so that a call that hangs delays no others. A cancelled caller cancels a call that only it waits for;
+    a batch of several callers goes on.
     """
 
     def __init__(
@@ -41,8 +41,8 @@ class Coalescer(Generic[Group, Item, Result]):
     ) -> None:
         """`together` looks up one item or more, `max_batch` at most, and `alone` one.
 
-        The former returns for each item, in their order, its result, or the error for its caller, or None: the item is
-        then looked up alone. When it raises, each caller gets a copy of the error.
+        For each item, in order, `together` returns a result, an error for its caller, or None to look the item up
+        alone. When it raises, each caller gets a copy of the error.
         """
         self._alone = alone
         self._together = together
@@ -53,7 +53,7 @@ class Coalescer(Generic[Group, Item, Result]):
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def close(self) -> None:
-        """Cancels the calls in flight, and with them their callers."""
+        """Cancels the calls in flight, and their callers."""
         for task in self._tasks:
             task.cancel()
 
@@ -72,7 +72,7 @@ class Coalescer(Generic[Group, Item, Result]):
         return future
 
     def _send(self, group: Group, queue: _Queue[Item, Result], is_due: bool = False) -> None:
-        """Sends the items that wait, as far as the calls in flight allow; all of them when it `is_due`."""
+        """Sends waiting items, as far as the calls in flight allow; all of them if `is_due`."""
         if queue.timer is not None:
             queue.timer.cancel()
             queue.timer = None
@@ -149,7 +149,7 @@ def _settle(future: "asyncio.Future[Result]", task: "asyncio.Task[Result]") -> N
 
 
 def _copy_of(error: BaseException) -> BaseException:
-    """Returns the error once more: one that many callers raise would gather the traces of all."""
+    """Returns a copy of the error: an error that many callers raise would collect all of their tracebacks."""
     own = copy(error)
     own.__cause__ = error
     return own

@@ -1,4 +1,4 @@
-"""The types of the JavaScript package are those of the contract, and edges serve its program."""
+"""The types of the JavaScript package match the contract, and edges serve its program."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The image of a service is built by one Dockerfile, in the repository and where its folder is alone."""
+"""One Dockerfile builds the image of a service, both in the repository and from its folder alone."""
 
 import shutil
 import subprocess

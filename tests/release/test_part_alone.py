@@ -27,7 +27,7 @@ def run(directory: Path, *command: str, **environment: str) -> str:
 
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files of the repository without those that were built, as somebody who publishes wheels has them."""
+    """The files of the repository without build results, from which wheels are published."""
     directory = tmp_path_factory.mktemp("tree")
     listed = subprocess.run(
         ["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -41,7 +41,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def index(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
-    """The variables by which pip knows the published wheels, beside the registry of third parties."""
+    """The variables that point pip to the published wheels, besides the registry for other packages."""
     wheels = tmp_path_factory.mktemp("index")
     edge_tests_need = "services/query-service"
     folders = [f"./{part}" for part in (*PARTS, edge_tests_need)]
@@ -50,7 +50,7 @@ def index(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, 
 
 
 def alone(tree: Path, service: str, directory: Path) -> Path:
-    """Copies the folder of a service to a directory that has nothing else."""
+    """Copies the folder of a service to a directory with nothing else."""
     return Path(shutil.copytree(tree / "services" / service, directory / service, symlinks=True))
 
 

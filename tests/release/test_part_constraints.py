@@ -1,4 +1,4 @@
-"""Each service has the constraints of its own requirements, and all Makefiles of services are one."""
+"""Each service has the constraints of its own requirements, and all services have the same Makefile."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Every program that a part installs tells its version, and the contract that it speaks."""
+"""Every program that a part installs reports its version and the version of its contract."""
 
 import sys
 from importlib.metadata import EntryPoint, distributions, version

@@ -1,4 +1,4 @@
-"""A release makes wheel, bill of materials, section of the changelog, tag and record, or nothing at all."""
+"""A release makes a wheel, a bill of materials, a section of the changelog, a tag and a record, or nothing at all."""
 
 import json
 import subprocess

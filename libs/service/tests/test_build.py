@@ -1,4 +1,4 @@
-"""A program tells which build of it runs."""
+"""A program reports its build."""
 
 from argparse import ArgumentParser
 from importlib.metadata import version
@@ -15,7 +15,7 @@ CHASSIS, CONTRACT = version("statecast-service"), version("statecast-contract")
 
 @pytest.fixture
 def released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The package and the metadata of a distribution as a release has them."""
+    """The package and metadata of a released distribution."""
     (tmp_path / "demo_service").mkdir()
     (tmp_path / "demo_service" / "__init__.py").touch()
     (tmp_path / "demo_service" / "commit.txt").write_text("0123abcd\n")

@@ -1,4 +1,4 @@
-"""Orders are watched in the form of document 000, resume by the token of their last frame, and may be repeated."""
+"""Orders are watched in the form of document 000, resume by the token of their last frame, and can be repeated."""
 
 import asyncio
 import json
@@ -101,7 +101,7 @@ async def test_an_order_that_is_to_be_repeated_comes_again_also_after_a_token(ed
 
 
 class Sent:
-    """The frames that a codec puts by itself."""
+    """Collects the frames that a codec sends by itself."""
 
     def __init__(self) -> None:
         self.frames: list[Frame | None] = []
@@ -112,7 +112,7 @@ class Sent:
 
 
 def repeating(sent: Sent) -> OrderUpdates:
-    """The codec of a socket with one order, the watch 1, that has been shown and is repeated every millisecond."""
+    """Returns the codec of a socket with one order, watch 1, which was sent and is repeated every millisecond."""
     orders = OrderUpdates()
     orders.attach(sent)
     orders.path_request(ORDER.group, b"repeat=true", SHIPPED_STORES)

@@ -1,4 +1,4 @@
-"""A narrower right holds as soon as the query service has said it."""
+"""A narrower right holds as soon as the query service has reported it."""
 
 from typing import Any
 

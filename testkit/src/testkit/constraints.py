@@ -1,6 +1,6 @@
 """Derives the constraints of each part from those of the repository: `python -m testkit.constraints FILE FOLDER...`.
 
-A part's `constraints.txt` has those lines of FILE that it and its tests need, so that its folder can be built alone.
+A part's `constraints.txt` has the lines of FILE that the part and its tests need, so its folder can be built alone.
 """
 
 import sys
@@ -26,7 +26,7 @@ def part_constraints(constraints: Path, folder: Path) -> str:
 
 
 def _closure(requirements: Iterable[str]) -> set[str]:
-    """The names of all distributions that these need, by the metadata of those that are installed."""
+    """Returns the names of all distributions that the requirements need, by the metadata of installed ones."""
     waiting, seen = list(_applying(requirements, "")), set[tuple[str, str]]()
     while waiting:
         name, extra = waiting.pop()
@@ -37,7 +37,7 @@ def _closure(requirements: Iterable[str]) -> set[str]:
 
 
 def _applying(requirements: Iterable[str], extra: str) -> Iterator[tuple[str, str]]:
-    """Yields the name of each requirement that applies here, and again with each extra that it asks for."""
+    """Yields the name of each requirement that applies here, also once with each of its extras."""
     for requirement in map(Requirement, requirements):
         if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
             name = canonicalize_name(requirement.name)
@@ -45,7 +45,7 @@ def _applying(requirements: Iterable[str], extra: str) -> Iterator[tuple[str, st
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Writes the file of each folder."""
+    """Writes the constraints of each folder."""
     constraints, *folders = map(Path, arguments)
     for folder in folders:
         (folder / "constraints.txt").write_text(part_constraints(constraints, folder))

@@ -1,8 +1,8 @@
-"""Tests a part in its folder, and builds its image, also where there is nothing else: `python -m testkit.part COMMAND`.
+"""Tests a part in its folder, without the repository, and builds its image: `python -m testkit.part COMMAND`.
 
-`fast` runs the tests that need neither Spark nor Kafka nor Maven. `test` fetches the jars that are missing, and runs
-all but the long ones. Both take further arguments of pytest. `image` builds the image with the engine of this machine;
-without one it says so, and where the context is.
+`fast` runs the tests that need neither Spark nor Kafka nor Maven. `test` fetches missing jars, and runs all but the
+long tests. Both take further arguments of pytest. `image` builds the image with the container engine of this machine;
+without an engine it reports that, and the directory of the context.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def run_tests(folder: Path, selection: str, arguments: Sequence[str]) -> int:
 
 
 def fetch_jars(folder: Path) -> None:
-    """Lets Maven fetch the broker's jars, and build the part's own. Raises CalledProcessError when it cannot."""
+    """Fetches the broker's jars and builds the part's own, with Maven. Raises CalledProcessError when Maven fails."""
     jars = {KAFKA_POM: LIBS, folder / "jvm" / "pom.xml": folder / "jvm" / "target" / "jars"}
     for pom, directory in jars.items():
         if pom.exists() and not any(directory.glob("*.jar")):

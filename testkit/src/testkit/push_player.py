@@ -58,7 +58,7 @@ class Player:
         self._process = process
 
     async def ask(self, do: str, **fields: object) -> dict[str, Any]:
-        """Says a command; returns the answer. Raises AssertionError when the player has ended."""
+        """Sends a command; returns the answer. Raises AssertionError when the player has ended."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"do": do, **fields}).encode() + b"\n")
@@ -77,7 +77,7 @@ class Player:
 
 @asynccontextmanager
 async def player(language: str) -> AsyncIterator[Player]:
-    """A player of a client, which is killed at the end of the block."""
+    """Yields a player for a language, and kills it at the end of the block."""
     process = await asyncio.create_subprocess_exec(*PLAYERS[language], stdin=PIPE, stdout=PIPE, limit=2**24)
     running = Player(process)
     try:

@@ -1,4 +1,4 @@
-"""The stage of the scenario of all clients: an edge as a process, the rows behind it, and a player before it."""
+"""The stage for the scenario of all clients: an edge as a process, with rows behind it and a player as its client."""
 
 import asyncio
 import time
@@ -41,7 +41,7 @@ Fields = Mapping[str, Any]
 
 
 class Stage:
-    """Carries out the actions of the scenario, each a method of its name. `state` asks the player how it is now."""
+    """Runs the actions of the scenario: each is a method with its name. `state` returns the player's current state."""
 
     def __init__(self, language: str, stores: list[Fields], chapter: Fields, directory: Path) -> None:
         self._language = language
@@ -65,7 +65,7 @@ class Stage:
         await self._play()
 
     async def close(self) -> None:
-        """Ends all of it."""
+        """Ends the player, the edge and the query service."""
         await self._players.aclose()
         self._edge.close()
         await self._query.stop()
@@ -75,7 +75,7 @@ class Stage:
         return await self._player.ask("state")
 
     async def define(self, changes: Fields) -> None:
-        """Gives stores other fields, by their names."""
+        """Changes fields of store definitions, by store name."""
         for name, fields in changes.items():
             self._definitions[name].update(fields)
         text = yaml.safe_dump({"stores": [*self._definitions.values()]})
@@ -90,7 +90,7 @@ class Stage:
                     self._put(StoreKey(store, group, key, key), row)
 
     async def grow(self, rows: Fields) -> None:
-        """Writes rows with a text of so many bytes, as `put`."""
+        """Like `put`, for rows with a text of so many bytes."""
         for store, groups in rows.items():
             sized = {
                 group: {key: {"text": "x" * size} for key, size in members.items()} for group, members in groups.items()
@@ -133,7 +133,7 @@ class Stage:
         self._saved[name] = (await self._player.ask("saved", name=name))["saved"]
 
     async def restart(self, _: object) -> None:
-        """Kills the process of the client, and starts another."""
+        """Kills the process of the client, and starts another one."""
         await self._player.kill()
         await self._play()
 
@@ -160,7 +160,7 @@ class Stage:
         assert await asyncio.to_thread(self._edge.stop) == 0
 
     async def freeze(self, _: object) -> None:
-        """Stops the edge where it is (SIGSTOP)."""
+        """Suspends the process of the edge (SIGSTOP)."""
         self._edge.pause()
 
     async def thaw(self, _: object) -> None:
@@ -168,7 +168,7 @@ class Stage:
         self._edge.resume()
 
     async def lost(self, seconds: float) -> None:
-        """Waits until the client has noticed, within so many seconds, that its line is dead."""
+        """Waits until the client has noticed, within so many seconds, that its connection is dead."""
 
         async def is_lost() -> bool:
             return (await self.state())["reason"] is not None
@@ -176,7 +176,7 @@ class Stage:
         await wait_until_async(is_lost, "the client does not notice that the line is dead", seconds)
 
     async def stale(self, names: list[str]) -> None:
-        """Waits until the client says of these watches that their rows may be out of date."""
+        """Waits until the client reports that the rows of these watches may be out of date."""
 
         async def are_stale() -> bool:
             watches = (await self.state())["watches"]
@@ -185,7 +185,7 @@ class Stage:
         await wait_until_async(are_stale, f"the client does not say that {names} are out of date")
 
     async def asked(self, need: str) -> None:
-        """Waits until the client has asked for credentials for a need."""
+        """Waits until the client has asked for credentials with this need."""
 
         async def has_asked() -> bool:
             return need in (await self.state())["needs"]
@@ -215,9 +215,9 @@ class Stage:
 
 @asynccontextmanager
 async def stage(language: str, stores: list[Fields], chapter: Fields, directory: Path) -> AsyncIterator[Stage]:
-    """A stage for the client of a language, with stores in the form of a stores file.
+    """Yields a stage for the client of a language, with stores in the form of a stores file.
 
-    Of the chapter, `edge` are more settings of the edge, `access_s` is for how long the first credentials are valid.
+    In the chapter, `edge` has more settings of the edge, and `access_s` is the validity of the first credentials.
     """
     running = Stage(language, stores, chapter, directory)
     try:

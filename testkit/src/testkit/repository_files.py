@@ -1,4 +1,4 @@
-"""Names the files of the repository that tests of several parts read: links here, and copies in the wheel."""
+"""The files of the repository that tests of several parts read: links here, and copies in the wheel."""
 
 from pathlib import Path
 

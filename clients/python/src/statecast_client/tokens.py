@@ -1,4 +1,4 @@
-"""The offset within a token, for people who look into a problem; programs treat tokens as texts."""
+"""Reads the offset in a token, for people who debug a problem. Programs treat tokens as opaque text."""
 
 from base64 import urlsafe_b64decode
 
@@ -8,9 +8,9 @@ _EPOCH_BYTES = 8
 
 
 def position_in(token: str) -> tuple[int, int]:
-    """Returns the offset of a token, and how far rows that were sent are newer.
+    """Returns the offset of a token, and by how many offsets rows may be newer. Raises InvalidError.
 
-    The epoch before them is masked by the question of the watch, which a client cannot undo. Raises InvalidError.
+    The epoch before them is masked with the question of the watch. A client cannot undo that.
     """
     try:
         content = urlsafe_b64decode(token + "=" * (-len(token) % 4))
@@ -23,7 +23,7 @@ def position_in(token: str) -> tuple[int, int]:
 
 
 def _varints(content: bytes) -> list[int]:
-    """Returns the numbers; none when the last one is cut off."""
+    """Returns the numbers; an empty list when the last one is cut off."""
     numbers, number, shift = list[int](), 0, 0
     for byte in content:
         number |= (byte & 0x7F) << shift

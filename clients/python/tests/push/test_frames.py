@@ -1,4 +1,4 @@
-"""The frames that all clients share, as data: those of an edge are taken, those of a client are made."""
+"""The shared frames of all clients: the client reads those of an edge, and writes those of a client."""
 
 import json
 from pathlib import Path

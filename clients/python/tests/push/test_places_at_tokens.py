@@ -13,12 +13,12 @@ Rows = dict[str, dict[str, Any]]
 
 
 class ModelStore:
-    """A place of which every state is remembered."""
+    """A place that keeps all of its past states."""
 
     def __init__(self, chance: random.Random) -> None:
         self.states: list[Rows] = [{}]
         self.changed: list[dict[str, set[str] | None]] = [{}]
-        """By state the keys that it has changed, with the fields; None for a row that has entered or left."""
+        """The changed keys of each state, with their fields; None for a row that has entered or left."""
         self._chance = chance
 
     def change(self) -> None:
@@ -36,7 +36,7 @@ class ModelStore:
 
 
 class ModelEdge:
-    """A socket to a slow client: rows in rounds, deltas of united names, a token as of the round's beginning."""
+    """A socket to a slow client: rows in rounds, deltas of all changed fields, the token of the round's beginning."""
 
     def __init__(self, store: ModelStore, token: str, chance: random.Random) -> None:
         self._store, self._chance = store, chance

@@ -1,4 +1,4 @@
-"""Which build of a program runs: its version, its commit, and the version of the contract that it speaks."""
+"""The build of a running program: its version, its commit, and the version of its contract."""
 
 from argparse import ArgumentParser
 from importlib.metadata import PackageNotFoundError, version
@@ -20,7 +20,7 @@ class Build(NamedTuple):
 
     @classmethod
     def of(cls, distribution: str) -> "Build":
-        """Returns the build of an installed distribution, which has a package of its name with underscores."""
+        """Returns the build of an installed distribution. Its package has the same name with underscores."""
         return cls(distribution, _version(distribution), _commit(distribution.replace("-", "_")), _version(CONTRACT))
 
 

@@ -1,4 +1,4 @@
-"""Members know each other in the forms of the last release, and read a newer one as far as they know it."""
+"""Members understand the forms of the last release, and the fields that they know of a newer one."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from statecast.shard.v1 import shard_service_pb2 as shard
 
 MEMBER = Member("query-1", "q1:50051", "q1:50061", 1_764_000_000_000, (("rows", "rows.g2"),), "a", 1)
 UNKNOWN = b"\xfa\x07\x04more"
-"""Field 127, as only a newer build has it."""
+"""Field 127, which only a newer build knows."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Reads that wait for the disk go on in threads, so that the event loop goes on with everything else."""
+"""Reads that wait for the disk run in threads, so that the event loop is not blocked."""
 
 import time
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def store_fields() -> dict[str, object]:
 
 @pytest.fixture
 async def cold(view: View, open_replica: Callable[..., Replica], store_fields: dict[str, object]) -> View:
-    """As `serving_view`, with rows on disk that no process has read."""
+    """Like `serving_view`, with rows on disk that no process has read."""
     for partition in range(4):
         replica = open_replica(partition, **store_fields)
         groups = [group for group in GROUPS if view.shard_of(STORE, group)[1] == partition]

@@ -1,4 +1,4 @@
-"""The sockets `/update/orders`: each order is a watch of the store of orders by key, told in the form of before."""
+"""The sockets `/update/orders`: each order is a watch in the store of orders by key, sent in the earlier form."""
 
 import asyncio
 import json
@@ -32,23 +32,23 @@ STATUS_WORDS = {number: name.removeprefix("ORDER_STATUS_").capitalize() for name
 
 @dataclass(slots=True)
 class OrderWatch:
-    """An order that is watched, and its repetition."""
+    """A watched order, and its repetition."""
 
     order_id: str
     repeat: bool
     interval_s: float = 0.0
     last: Frame | None = None
-    """What is repeated."""
+    """The frame to repeat."""
     timer: asyncio.TimerHandle | None = None
 
     def stop(self) -> None:
-        """Repeats nothing until there is another frame."""
+        """Stops the repetition until the next frame."""
         if self.timer is not None:
             self.timer.cancel()
 
 
 class OrderUpdates(Codec):
-    """The codec of orders: it numbers their watches, and repeats the last frame of one while the edge sees it."""
+    """The codec of orders. It numbers their watches, and repeats an order's last frame while the edge sees it."""
 
     def __init__(self) -> None:
         self._sink: Sink | None = None
@@ -89,7 +89,7 @@ class OrderUpdates(Codec):
         return ClientRequest([] if number is None else [number])
 
     def path_request(self, order_id: str, query_string: bytes, stores: Stores) -> ClientRequest:
-        """Returns the request that an address makes. Raises MalformedFrameError."""
+        """Returns the request of an address. Raises MalformedFrameError."""
         query = parse_qs(query_string.decode("latin-1"), keep_blank_values=True)
         document: dict[str, Any] = {"type": WATCH_TYPES[-1]}
         for name in PARAMETERS.intersection(query):
@@ -99,7 +99,7 @@ class OrderUpdates(Codec):
         return self._watch(order_id, _request(document), stores)
 
     def _watch(self, order_id: str, request: OrderUpdatesRequest, stores: Stores) -> ClientRequest:
-        """Begins to watch an order, in place of the watch that there is."""
+        """Begins to watch an order, in place of its previous watch if there is one."""
         check_key_part("order_id", order_id)
         interval_ms = request.interval_ms if request.HasField("interval_ms") else None
         if interval_ms is not None and (interval_ms < 0 or (request.repeat and not interval_ms)):

@@ -36,7 +36,7 @@ def test_a_channel_consists_of_its_head_and_its_watches_by_name() -> None:
 
 @pytest.mark.parametrize("record", [b"\x7a\x02\x08\x01", b"\x12\x00", b"\x1a\x00"])
 def test_a_record_of_another_edge_is_ignored(record: bytes) -> None:
-    """Fields 15, 2 and 3: of a newer edge, and of protocol 1."""
+    """Field 15 is from a newer edge; fields 2 and 3 are from protocol 1."""
     unknown = KeyState(watch_key(ID, "x"), Position(7, 3), ChannelRecord.FromString(record))
     channel = channel_of(ID, [head(), unknown, named("order", ORDER)])
 

@@ -1,4 +1,4 @@
-"""Rows in frames: whole or changed fields, with as little beside them as the client can do without."""
+"""Rows in frames: whole or changed fields, and no other fields than the client needs."""
 
 import json
 from itertools import pairwise
@@ -137,7 +137,7 @@ VIEWS = st.builds(View, st.sampled_from([(), ("a", "name"), ("b", "outcomes", "s
 
 
 def merged(before: Any, row: dict[str, Any]) -> Any:
-    """The row of a client that held `before`."""
+    """Returns the row of a client that held `before`."""
     if "row" in row:
         return row["row"]
     together = before | row["delta"]
@@ -149,7 +149,7 @@ def shown(row: Any, view: View) -> Any:
 
 
 def check_merge(versions: list[KeyState], view: View) -> None:
-    """A client that was sent the first version, and then one delta of all changes since, has the last one."""
+    """Asserts that the first version and one delta of all later changes give the last version."""
     names: frozenset[str] | None = frozenset()
     for before, after in pairwise(versions):
         changed = changed_names(before.row, after.row)

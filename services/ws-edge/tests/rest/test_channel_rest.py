@@ -1,4 +1,4 @@
-"""Channels are made and changed by calls, each by its owner alone."""
+"""Calls create and change channels, each channel by its owner only."""
 
 import asyncio
 import json
@@ -17,12 +17,12 @@ STEPS = [{"store": "orders-by-key", "group_field": "order_id"}]
 
 @pytest.fixture
 def edge(keeping_edge: RunningEdge) -> RunningEdge:
-    """All calls here go to an edge that can keep things."""
+    """All calls here go to an edge that can write channels and revocations."""
     return keeping_edge
 
 
 async def created(client: AsyncClient) -> str:
-    """The path of a new channel."""
+    """Creates a channel; returns its path."""
     answer = await client.post("/v1/channels")
 
     assert answer.status_code == 201

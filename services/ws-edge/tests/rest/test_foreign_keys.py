@@ -1,4 +1,4 @@
-"""Another customer's rows are shown on no way in, whether they exist or not, with or without a token."""
+"""No interface shows another customer's rows or whether they exist, with or without a token."""
 
 import json
 from typing import Any
@@ -18,14 +18,14 @@ OTHERS_ROW = {"store": ORDER.store, "group": ORDER.group}
 
 @pytest.fixture
 def edge(keeping_edge: RunningEdge) -> RunningEdge:
-    """An edge with all ways in (sockets, calls and channels), and with an order of customer-0002."""
+    """An edge with all interfaces (sockets, calls and channels), and with an order of customer-0002."""
     for key in (ORDER, MEMBER):
         keeping_edge.query.put(key, Order(order_id=ORDER.group, customer_id="customer-0002"))
     return keeping_edge
 
 
 async def token_of(edge: RunningEdge, watch: dict[str, Any]) -> str:
-    """The token of the row's owner."""
+    """Returns the token of the row's owner."""
     async with edge.client("customer-0002") as owner:
         page = (await owner.get(f"/v1/stores/{watch['store']}/rows", params={"group": watch["group"]})).json()
     assert page["rows"]

@@ -1,4 +1,4 @@
-"""Calls that are answered once say the same as sockets do, and refuse the same; a page's token begins a watch."""
+"""Reads by REST show and refuse the same rows as sockets; the token of a page begins a watch."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ def put(edge: RunningEdge, *days: int, customer: str = ALICE, owner: str = "") -
 
 
 async def pages(client: AsyncClient, **params: str | int) -> list[list[str]]:
-    """Reads to the end; returns the keys of each page."""
+    """Reads all pages; returns the keys of each."""
     read, token = list[list[str]](), ""
     while True:
         answer = await client.get(ALL, params={**params, "page_token": token})
@@ -252,7 +252,7 @@ async def test_a_copy_is_confirmed_without_a_row_being_written(
 
 
 async def test_others_have_their_turns_while_a_page_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each row is written once: a page that is made of rows and written as a whole keeps others waiting for that."""
+    """Rows are written one by one. A page that is written as a whole would keep other tasks waiting."""
     written = list[int]()
 
     def dumps_and_note(*arguments: Any, **more: Any) -> str:

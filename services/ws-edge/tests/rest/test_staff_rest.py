@@ -12,7 +12,7 @@ from ws_edge.rest.staff_rest import EdgeReport
 
 @pytest.fixture
 def edge(keeping_edge: RunningEdge) -> RunningEdge:
-    """All calls here go to an edge that can keep things."""
+    """All calls here go to an edge that can write channels and revocations."""
     return keeping_edge
 
 

@@ -31,12 +31,12 @@ def trace() -> list[str]:
 
 
 def matches(line: str, frame: str) -> bool:
-    """Whether a frame is that of a line, in which `…` stands for anything."""
+    """Returns whether a frame matches a line, in which `…` stands for anything."""
     return re.fullmatch(re.escape(line[1:]).replace("…", ".*"), frame.replace(" ", "")) is not None
 
 
 class Player:
-    """Says the lines of the client, and checks those of the edge."""
+    """Sends the lines of the client, and checks those of the edge."""
 
     def __init__(self) -> None:
         self.lines = trace()
@@ -57,7 +57,7 @@ class Player:
 
 
 def socket_of_a_token() -> OneSocket:
-    """A socket that may stay for an hour."""
+    """Returns a socket with a token that is valid for an hour."""
     socket = OneSocket(*STORES)
     credential = Credential(expires_at=socket.wall_clock.now + 3600)
     socket.session.caller = replace(socket.session.caller, credential=credential)
@@ -77,12 +77,12 @@ def order(offset: int, *, is_gone: bool = False) -> KeyState:
 
 
 def due(socket: OneSocket) -> dict[str, Watch]:
-    """Returns the questions that are to be asked now, by their stores."""
+    """Returns the watches with a due read, by store."""
     return {watch.question.store.name: watch for watch in socket.hub.take_due()}
 
 
 async def happens(socket: OneSocket, result: RangeResult) -> None:
-    """Answers the next question about the result's rows with it, and the others with no change."""
+    """Answers the next read of the result's store with the result, and the others with no change."""
     store = (*result.states, *result.removals)[0].key.store
     await socket.passes(1)
     for name, watch in due(socket).items():
@@ -94,7 +94,7 @@ async def happens(socket: OneSocket, result: RangeResult) -> None:
 
 
 async def passes_quietly(socket: OneSocket, seconds: int, through: int) -> None:
-    """Lets time go by in which the stores move on, and no row that is watched changes."""
+    """Lets time pass. Meanwhile the stores move on, but no watched row changes."""
     for _ in range(seconds):
         await socket.passes(1)
         for watch in socket.hub.take_due():

@@ -31,7 +31,7 @@ async def greeted(socket: OneSocket) -> StreamClient:
 
 
 async def begun(socket: OneSocket, **watch: Any) -> StreamClient:
-    """A client with the watch 1 of a range, which has one row as of offset 5."""
+    """Returns a client with the watch 1 of a range that has one row as of offset 5."""
     client = await greeted(socket)
     await client.say(watch=[{"id": 1, **BOARD, **watch}])
     await socket.answered(whole(board("a", 1, COMMIT_NS), through=5))
@@ -40,7 +40,7 @@ async def begun(socket: OneSocket, **watch: Any) -> StreamClient:
 
 
 async def next_ping(socket: OneSocket, client: StreamClient) -> dict[str, Any]:
-    """Lets time go by until there is a ping; returns its content."""
+    """Lets time pass until there is a ping; returns its content."""
     while not socket.unread:
         await socket.passes(1)
     ping: dict[str, Any] = (await client.next())["ping"]

@@ -1,4 +1,4 @@
-"""Sockets that watch the same share their frames, and each of them is as right as if it were alone."""
+"""Sockets with the same watch share their frames, and each gets the same rows as if it were alone."""
 
 import json
 from contextlib import AsyncExitStack
@@ -41,7 +41,7 @@ EVENTS = 150
 
 
 class Table:
-    """Rows of one group as they change, and the answers of a query service about them."""
+    """The changing rows of one group, and a query service's answers about them."""
 
     def __init__(self, store: Store, random: Random) -> None:
         self.store, self.random = store, random
@@ -74,7 +74,7 @@ class Table:
         return {name: document_of(state.row) for name, state in states.items() if isinstance(state.row, Value)}
 
     def seen(self, consumer: Consumer, fields: tuple[str, ...], through: int | None = None) -> dict[str, Any]:
-        """Returns the rows as a consumer is to see them, as of an offset or now."""
+        """Returns the rows that a consumer has to see, as of an offset or now."""
         seen = {}
         for name, row in self.rows(through).items():
             is_own = consumer.staff or row["owner"] == consumer.id
@@ -113,7 +113,7 @@ class Phone:
         self.last = 0
 
     async def act(self, event: str, random: Random) -> None:
-        """Stops to read, reads on, watches in one more way, or replaces its oldest watch."""
+        """Stops reading, reads on, begins another watch, or replaces its oldest watch."""
         interval_ms = random.choice([0, 100, 1000])
         if event == "pause":
             self.socket.reads.clear()
@@ -135,7 +135,7 @@ class Phone:
         await self.client.say(unwatch=[ended], watch=[asked | {"token": token}])
 
     async def read(self) -> None:
-        """Takes all frames that have come; after each, the rows are those of its token."""
+        """Takes all received frames, and checks after each that the rows are those of its token."""
         while self.socket.unread:
             frame = await self.client.next()
             number = frame.get("id")

@@ -34,7 +34,7 @@ def join(hub: Hub, phone: Subscriber, interval: float = 0.1, after: Position | N
 
 
 def watch_of(hub: Hub, state: KeyState | None = None) -> Watch:
-    """The watch of the only key that is due; with a state, the hub gets this answer for it."""
+    """Returns the only due watch, of a key; with a state, the hub gets it as the answer."""
     (watch,) = hub.take_due()
     if state is not None:
         hub.answered(watch, keyed(state))
@@ -151,7 +151,7 @@ def test_a_row_that_is_too_large_is_told_at_once_to_all_who_watch_it_and_who_com
 
 
 def test_a_key_without_a_row_is_read_more_seldom_the_longer_it_has_none(hub: Hub, clock: Clock) -> None:
-    """So that 20,000 keys that will never have one cost a tenth of those that have."""
+    """So 20,000 keys that will never have a row cost a tenth of keys with rows."""
     join(hub, phone := Recorder())
     reads = list[int]()
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""Whatever happens to rows, replicas, sockets and slow clients: the rows of a client are true as of its token."""
+"""A client's rows are right as of its token, whatever happens to rows, replicas, sockets and slow clients."""
 
 import json
 from typing import NamedTuple
@@ -24,7 +24,7 @@ FIELDS = "abc"
 
 
 class Record(NamedTuple):
-    """A version of a row at the offset that is its index in the log; `values` is None for a removal."""
+    """A version of a row. Its index in the log is its offset; `values` is None for a removal."""
 
     name: str
     sort: str
@@ -41,7 +41,7 @@ class Client:
         self.lose()
 
     def lose(self) -> None:
-        """Forgets the rows without a token, as the socket has ended."""
+        """Forgets the rows without a token, because the socket has ended."""
         self.collected: list[tuple[str, dict[str, int] | None, bool]] = []
         self.is_new = False
 
@@ -84,7 +84,7 @@ def _values(state: KeyState) -> dict[str, int]:
 
 
 class Rounds(RuleBasedStateMachine):
-    """A client of one question; edges with replicas that lag; answers are those of the query service."""
+    """A client of one question, and edges with replicas that lag. The answers are those of a query service."""
 
     @initialize(
         kind=st.sampled_from(["key", "range", "window"]),
@@ -195,7 +195,7 @@ class Rounds(RuleBasedStateMachine):
             self._check()
 
     def _check(self) -> None:
-        """Each row is a version between the token's offset and `ahead` behind it, and none goes back."""
+        """Checks that each row is a version from the token's offset to `ahead` after it, and that none goes back."""
         token = self._resumption()
         assert token is not None
         low, high = token.position.offset, token.needed.offset

@@ -1,4 +1,4 @@
-"""One subscription hears of its fields alone, and knows whether the edge sees."""
+"""One subscription gets changes of its fields only, and knows whether it is up to date."""
 
 import json
 from dataclasses import replace
@@ -14,7 +14,7 @@ NAMES = ("a", "b")
 
 
 def shown(offset: int, **values: int) -> KeyState:
-    """The row of a key with these values."""
+    """Returns the row of a key with these values."""
     return replace(row("k1", offset), row=decode(json.dumps(values).encode()))
 
 

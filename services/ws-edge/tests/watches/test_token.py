@@ -1,4 +1,4 @@
-"""A token says a position, and only to the question that it belongs to."""
+"""A token holds a position, and only its own question can read it."""
 
 from dataclasses import replace
 

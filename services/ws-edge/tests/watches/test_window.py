@@ -98,7 +98,7 @@ def test_an_epoch_that_was_left_by_mistake_comes_back_when_replicas_keep_answeri
 
 @pytest.mark.parametrize("read_in_between", [False, True])
 def test_a_row_that_is_shown_where_it_was_and_removed_there_is_found_where_it_is(read_in_between: bool) -> None:
-    """A late replay may do so: the row itself is not told again, because nothing has changed in it."""
+    """A late replay may do so. The row is not sent again, because nothing has changed in it."""
     asked = Asked()
     phone = asked.join()
     asked.answer(whole(row("a", 3, sort="2"), through=5))

@@ -1,1 +1,1 @@
-"""Releases of parts: how one is made, and its record, which everything reads that needs the last release."""
+"""Releases of parts: how one is made, and its record, from which other code reads the last release."""

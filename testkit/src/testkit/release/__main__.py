@@ -2,8 +2,8 @@
 
 One commit has the version and the section of the changelog, and gets the tag `<part>/<version>`. Wheel and bill of
 materials are built from it into `dist/` of the repository. A second commit records the release under `releases/`.
-Nothing is pushed or published. After a failure the repository is as it was. At last the image of a service is built
-from the wheel; without a container engine its context is made, and a line says so.
+Nothing is pushed or published. After a failure the repository is as it was before. For a service, the image is then
+built from the wheel; without a container engine only its context is made, and a line reports that.
 """
 
 import argparse
@@ -24,7 +24,7 @@ CONTRACT = "statecast-contract"
 
 
 def release(folder: Path, version: str, day: str) -> Path:
-    """Releases a part, and returns the directory of its record. Raises ReleaseError, and leaves all as it was then."""
+    """Releases a part, and returns the directory of its record. Raises ReleaseError, and then leaves no changes."""
     root = Path(run(folder, "git", "rev-parse", "--show-toplevel").strip())
     part = PartFolder(folder.resolve(), root.resolve())
     part.check(version)
@@ -71,7 +71,7 @@ def image_of(folder: Path, directory: Path) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Releases the part in the current directory, and says where everything is."""
+    """Releases the part in the current directory, and reports the paths of the results."""
     parser = argparse.ArgumentParser(prog="python -m testkit.release", description=__doc__)
     parser.add_argument("version", metavar="VERSION", help="the version to release, such as 0.2.0")
     options = parser.parse_args(arguments)

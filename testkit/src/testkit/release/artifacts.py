@@ -1,4 +1,4 @@
-"""The parts of a release: the wheel, built from a commit; its needs, as pip resolves them; the bill of materials."""
+"""The artifacts of a release: the wheel, built from a commit; its resolved dependencies; the bill of materials."""
 
 import json
 import os
@@ -16,7 +16,7 @@ DESCRIPTORS_OF_WHEEL = "statecast/contract.binpb"
 
 
 class Needed(NamedTuple):
-    """A distribution that a wheel needs, as pip would install it now."""
+    """A dependency of a wheel, as pip would install it now."""
 
     name: str
     version: str
@@ -25,7 +25,7 @@ class Needed(NamedTuple):
 
 
 def run(directory: Path, *command: str, **environment: str) -> str:
-    """Runs a command and returns its output. Raises ReleaseError with its own words when it fails."""
+    """Runs a command and returns its output. Raises ReleaseError with the command's error text when it fails."""
     ended = subprocess.run(
         command, cwd=directory, env=os.environ | environment, capture_output=True, text=True, check=False
     )
@@ -35,7 +35,7 @@ def run(directory: Path, *command: str, **environment: str) -> str:
 
 
 def build_wheel(root: Path, prefix: str, commit: str, scratch: Path, out: Path) -> Path:
-    """Builds the part at `prefix` from a commit alone, so that the same commit gives the same bytes."""
+    """Builds the part at `prefix` only from a commit, so that the same commit gives the same bytes."""
     scratch.mkdir()
     run(root, "git", "archive", "--output", str(scratch / "tree.tar"), commit)
     run(scratch, "tar", "-xf", "tree.tar")
@@ -67,7 +67,7 @@ def _needed(item: Mapping[str, Any]) -> Needed:
 
 
 def bill_of_materials(name: str, version: str, needed: Iterable[Needed]) -> str:
-    """Returns the bill of materials as CycloneDX 1.6, without a time or a number, so that it can be made again."""
+    """Returns the bill of materials as CycloneDX 1.6, without a time or serial number, so that it is reproducible."""
     document = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -89,7 +89,7 @@ def _component(name: str, version: str, kind: str) -> dict[str, Any]:
 
 
 def descriptors_of(wheel: Path) -> bytes | None:
-    """Returns the descriptors that the wheel of the contract has; None for any other wheel."""
+    """Returns the descriptors in the wheel of the contract; None for any other wheel."""
     with zipfile.ZipFile(wheel) as archive:
         return archive.read(DESCRIPTORS_OF_WHEEL) if DESCRIPTORS_OF_WHEEL in archive.namelist() else None
 

@@ -1,4 +1,4 @@
-"""Builds the image of a service from wheels, which stand in the places of the parts that its Dockerfile copies."""
+"""Builds the image of a service from wheels, which replace the folders of the parts that its Dockerfile copies."""
 
 import os
 import re
@@ -22,10 +22,10 @@ PARTS = {
     "libs/domains": "statecast-domains",
     "clients/python": "statecast-client",
 }
-"""The distribution of each folder of the repository that Dockerfiles install."""
+"""The distributions that Dockerfiles install, by their folder in the repository."""
 
 IN_WHEELS = {"clients/javascript"}
-"""Folders whose files a wheel has already."""
+"""Folders with files that are already in a wheel."""
 
 BACKEND = '''\
 """Gives the published wheel that lies here for one that is built: so the Dockerfile is the same in the repository."""
@@ -45,14 +45,14 @@ BUILT = shutil.ignore_patterns(".*", "*.egg-info", "__pycache__", "build", "dist
 
 
 def copied(dockerfile: str) -> list[str]:
-    """Returns the places of the context that a Dockerfile copies."""
+    """Returns the paths in the context that a Dockerfile copies."""
     return [source for line in COPIED.findall(dockerfile) for source in line.split()]
 
 
 def make_context(folder: Path, context: Path, released: Path | None = None) -> Path:
-    """Fills a directory with all that the Dockerfile of the service copies, and returns it. Raises ReleaseError.
+    """Fills a directory with the files that the service's Dockerfile copies, and returns it. Raises ReleaseError.
 
-    A `released` wheel stands for the service itself; those of other parts beside it are taken, too.
+    A `released` wheel replaces the service itself; wheels of other parts beside it are used, too.
     """
     shutil.rmtree(context, ignore_errors=True)
     service = context / "services" / folder.name
@@ -71,7 +71,7 @@ def make_context(folder: Path, context: Path, released: Path | None = None) -> P
 
 
 def build_image(context: Path, service: str, version: str) -> str:
-    """Builds `statecast/<service>:<version>`; returns a line about it, or why it could not. Raises ContainerError."""
+    """Builds `statecast/<service>:<version>`; returns a line with the result or the reason. Raises ContainerError."""
     tag = f"statecast/{service}:{version}"
     try:
         engine = find_engine()
@@ -86,7 +86,7 @@ def build_image(context: Path, service: str, version: str) -> str:
 
 
 def _place_published(folder: Path, context: Path, places: Sequence[str], released: Path | None) -> None:
-    """Puts the wheel of each part, in the range that the service speaks, into its place."""
+    """Puts the wheel of each part, in the range of versions that the service accepts, into its path."""
     needed = tomllib.loads((folder / "pyproject.toml").read_text())["project"]["dependencies"]
     wanted = [each for each in needed if each.startswith(tuple(PARTS[place] for place in places))]
     wheels = context / "wheels"
@@ -99,7 +99,7 @@ def _place_published(folder: Path, context: Path, places: Sequence[str], release
 
 
 def _hand_over(wheel: Path, place: Path) -> None:
-    """Makes a folder that pip installs as the wheel that is in it."""
+    """Makes a folder from which pip installs the wheel in it."""
     (place / "src").mkdir(parents=True)
     shutil.copy2(wheel, place / "src")
     (place / "src" / "backend.py").write_text(BACKEND)

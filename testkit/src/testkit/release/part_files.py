@@ -1,4 +1,4 @@
-"""The folder of a part: its name and version, its changelog, and the ranges in which other parts speak it."""
+"""The folder of a part: its name and version, its changelog, and the version ranges that other parts accept."""
 
 import re
 import tomllib
@@ -21,7 +21,7 @@ class ReleaseError(Exception):
 
 @dataclass(frozen=True)
 class PartFolder:
-    """A folder with a `pyproject.toml`, below the root of a git repository, which may be the folder itself."""
+    """A folder with a `pyproject.toml`, in a git repository. It may be the root of the repository itself."""
 
     folder: Path
     root: Path
@@ -36,7 +36,7 @@ class PartFolder:
         return str(self.project["name"])
 
     def check(self, version: str) -> None:
-        """Raises ReleaseError for a version that is none, or lower than the part's, or that another part excludes."""
+        """Raises ReleaseError for a version that is invalid, lower than the part's, or excluded by another part."""
         try:
             wanted = Version(version)
         except InvalidVersion as error:

@@ -1,4 +1,4 @@
-"""The record of a release in the tree: `releases/<part>/<version>/`, since a tag does not travel with every copy."""
+"""The record of a release in the tree: `releases/<part>/<version>/`, because not every copy has the tags."""
 
 import json
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ from packaging.version import Version
 RECORD = "record.json"
 CONSTRAINTS = "constraints.txt"
 DESCRIPTORS = "contract.binpb"
-"""In the records of the contract alone: the side that `buf breaking` compares with."""
+"""Only in records of the contract: the side that `buf breaking` compares with."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """One release: the commit that it was built from, the contract that it speaks, and SHA-256 of each file by name."""
+    """One release: its commit, the version of its contract, and the SHA-256 of each file by name."""
 
     part: str
     version: str
@@ -24,7 +24,7 @@ class Record:
     files: Mapping[str, str]
 
     def write(self, releases: Path, constraints: str, descriptors: bytes | None) -> Path:
-        """Writes the record, the exact versions of all that the part needs, and descriptors; returns its directory."""
+        """Writes the record, the exact versions of all dependencies, and descriptors; returns its directory."""
         directory = releases / self.part / self.version
         directory.mkdir(parents=True)
         (directory / RECORD).write_text(json.dumps(asdict(self), indent=2) + "\n")

@@ -29,7 +29,7 @@ def at(offset: int, epoch: int = 1) -> Position:
 
 
 def row(name: str, offset: int, sort: str = "", owner: str = EVERYONE, epoch: int = 1) -> KeyState:
-    """A row, sorted by its name unless `sort` is set; that of a key has no name."""
+    """Returns a row, sorted by its name unless `sort` is set; the row of a key has no name."""
     return KeyState(StoreKey("boards", "g", sort or name, name), at(offset, epoch), row=object(), owner=owner)
 
 
@@ -39,26 +39,26 @@ def gone(name: str, offset: int, sort: str = "") -> KeyState:
 
 
 def whole(*rows: KeyState, through: int, more: bool = False, epoch: int = 1) -> RangeResult:
-    """An answer with all rows, and no removal that somebody could have missed."""
+    """Returns an answer with all rows, which says nothing about removals."""
     return RangeResult(None, at(through, epoch), True, more, list(rows), [], False)
 
 
 def resuming(*changes: KeyState, after: int, through: int) -> RangeResult:
-    """An answer with all rows, and all removals after an offset."""
+    """Returns an answer with all rows, and all removals after an offset."""
     rows = [change for change in changes if change.row is not None]
     removals = [change for change in changes if change.row is None]
     return RangeResult(at(after), at(through), True, False, rows, removals, True)
 
 
 def news(*changes: KeyState, after: int, through: int) -> RangeResult:
-    """An answer with all that has changed after an offset."""
+    """Returns an answer with all changes after an offset."""
     rows = [change for change in changes if change.row is not None]
     removals = [change for change in changes if change.row is None]
     return RangeResult(at(after), at(through), False, False, rows, removals, True)
 
 
 def keyed(state: KeyState) -> RangeResult:
-    """The answer for a key."""
+    """Returns the answer for a key."""
     rows, removals = ([], [state]) if state.row is None else ([state], [])
     return RangeResult(at(-1, state.position.epoch), state.position, True, False, rows, removals, True)
 
@@ -73,7 +73,7 @@ class Recorder:
         self.reads = True
 
     def ready(self, subscription: Subscription) -> None:
-        """Takes all that is new, if it reads."""
+        """Takes all news, if it reads."""
         if not self.reads:
             return
         if (failure := subscription.take_failure()) is not None:
@@ -94,7 +94,7 @@ class Asked:
     def __init__(
         self, store: Store = BOARDS, limit: int = 10, reverse: bool = False, fields: tuple[str, ...] = ()
     ) -> None:
-        """`fields` are those that subscribers are told; none for all."""
+        """`fields` are those that subscribers get; empty for all."""
         self.clock, self.fields = Clock(), fields
         self.hub = Hub(self.clock, 0.025)
         self.question = Question(store, "g", limit=limit if store.members else 1, reverse=reverse)

@@ -1,4 +1,4 @@
-"""One socket of an edge without a network: its time passes, and its questions are answered, by hand."""
+"""One socket of an edge without a network. The test sets its time, and answers its questions."""
 
 import asyncio
 from typing import Any, Self
@@ -20,12 +20,12 @@ from ws_edge.upstream.queries import Progress, RangeResult
 from ws_edge.watches.hub import Hub
 
 TURNS = 10
-"""In so many turns of the loop all that can go on has gone on."""
+"""How many turns of the loop it takes until all tasks wait."""
 PLENTY = Quota(sockets=10, rows=10_000, frames_per_s=10_000, burst_s=1)
 
 
 class OneSocket:
-    """A session with one hub. To a StreamClient it is a connection: `StreamClient(one_socket)`."""
+    """A session with one hub. A StreamClient can use it as its connection: `StreamClient(one_socket)`."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class OneSocket:
         self.tickets = Tickets([SECRET], self.wall_clock, 60.0)
         self.subprotocol = BINARY if binary else ""
         self.reads = asyncio.Event()
-        """Whether the client takes frames."""
+        """Set while the client takes frames."""
         self.reads.set()
         self._sent: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._received: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -70,7 +70,7 @@ class OneSocket:
 
     @property
     def unread(self) -> int:
-        """How many frames the client has not read."""
+        """The number of frames that the client has not read."""
         return self._sent.qsize()
 
     async def send(self, content: str | bytes) -> None:
@@ -87,7 +87,7 @@ class OneSocket:
         return content
 
     async def passes(self, seconds: int) -> None:
-        """Lets time go by, second by second."""
+        """Lets time pass, second by second."""
         for _ in range(seconds):
             self.clock.now += 1
             self.wall_clock.now += 1
@@ -111,6 +111,6 @@ class OneSocket:
 
 
 async def settle() -> None:
-    """Lets all tasks go on as far as they can."""
+    """Lets all tasks run as far as they can."""
     for _ in range(TURNS):
         await asyncio.sleep(0)

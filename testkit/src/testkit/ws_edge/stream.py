@@ -1,4 +1,4 @@
-"""For the edge's own tests: a client of `/v1/stream` that keeps the rules of the protocol's page."""
+"""A client of `/v1/stream` for the edge's own tests. It follows the rules of the protocol's page."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ BINARY = "statecast.push.v2+proto"
 
 
 class StreamClient:
-    """Rows and a token for each watch and path; of binary frames it keeps the encoded rows."""
+    """Keeps rows and a token for each watch and path; from binary frames, it keeps encoded rows."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
@@ -108,7 +108,7 @@ class StreamClient:
 
 @asynccontextmanager
 async def stream_client(edge: RunningEdge, **options: Any) -> AsyncIterator[StreamClient]:
-    """A client that has been greeted; the options are those of `RunningEdge.socket`."""
+    """Yields a client that has received hello; the options are those of `RunningEdge.socket`."""
     async with edge.socket("/v1/stream", **options) as socket:
         client = StreamClient(socket)
         assert "hello" in await client.next()

@@ -20,14 +20,14 @@ class Row:
     """A row of a place."""
 
     key: str
-    """Among the rows of its group; empty in a store with one row per group."""
+    """The row's key within its group; empty in a store with one row per group."""
     sort: str
     value: Any
-    """The row as JSON, or of a store of JSON the document; with `fields` those of it alone."""
+    """The row as JSON, or the document in a store of JSON; limited to `fields`, if the watch has any."""
     skipped: int = 0
-    """How many versions were left out since the last one, because somebody read too slowly."""
+    """How many versions were left out since the last one, because a reader was too slow."""
     commit_time: str | None = None
-    """When the change was committed at its source, in RFC 3339; known with `times` alone."""
+    """When the change was committed at its source, in RFC 3339; set only with `times`."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,17 @@ class Change:
     path: Path
     """The keys of the rows that lead to the place; empty for the watch itself."""
     rows: dict[str, Row] = field(default_factory=dict)
-    """The rows that are new, or may be others now, by their keys."""
+    """The rows that are new or may have changed, by key."""
     left: dict[str, PushRefusedError | None] = field(default_factory=dict)
-    """The keys of rows that were there and no longer are; with the error of a row that cannot be shown."""
+    """The keys of rows that have left, each with the error if the row cannot be shown."""
     token: str = ""
     current: bool = False
-    """Whether the watch, with all places below, has become complete by it."""
+    """Whether this change completes the watch, with all places below."""
     ended: bool = False
-    """Whether the place is no longer there: the row that leads to it has left."""
+    """Whether the place has ended, because the row that leads to it has left."""
 
     def followed_by(self, newer: "Change") -> "Change":
-        """Returns the one change that two of a place amount to."""
+        """Returns one change of the place that equals this one and the newer one."""
         rows = {key: row for key, row in self.rows.items() if key not in newer.left}
         for key, row in newer.rows.items():
             unread = rows.pop(key, None)
@@ -62,7 +62,7 @@ class Place:
     def __init__(self) -> None:
         self.rows: dict[str, Row] = {}
         self.token = ""
-        """Everything through it is in `rows`; empty before the first."""
+        """The token of `rows`; empty before the first one."""
         self.is_anew = True
         """Whether the next token replaces all rows."""
         self._fields: Frame = {}
@@ -81,7 +81,7 @@ class Place:
         self._waiting += rows
 
     def commit(self, path: Path, token: str) -> Change:
-        """Applies the rows that wait; they are those of `token`. Raises PushError for a delta without its row."""
+        """Applies the waiting rows, so that `rows` are as of `token`. Raises PushError for a delta without its row."""
         held, change = {} if self.is_anew else self.rows, Change(path, token=token)
         for frame in self._waiting:
             key = str(frame.get("key", self._field(frame.get("row"), "key_field")))
@@ -98,7 +98,7 @@ class Place:
         return change
 
     def bookmark(self, token: str) -> None:
-        """Takes a newer token of a place in which nothing has happened."""
+        """Takes a newer token of a place without changes."""
         if not self.is_anew and not self._waiting:
             self.token = token
 
@@ -127,7 +127,7 @@ class Places:
         self.current = False
         """Whether everything has come since the watch began."""
         self.resumed: bool | None = None
-        """Whether the watch itself went on from its token when it began last; None before."""
+        """Whether the watch itself resumed from its token when it last began; None before."""
         if resume is not None:
             self._restore(resume)
 

@@ -7,7 +7,7 @@ from typing import Any
 from statecast_client.push.watches import Watch
 
 MAX_REQUEST_BYTES = 65_536
-"""The largest frame of a client, as long as `hello` has not told another."""
+"""The largest frame of a client, until `hello` names another size."""
 _ENVELOPE = len('{"unwatch":,"watch":[]}')
 
 
@@ -15,27 +15,27 @@ class Requests:
     """The watches of this socket by number, and the requests that are still to be sent."""
 
     def __init__(self, watches: Iterable[Watch] = ()) -> None:
-        """Begins a socket, on which all the watches are to be asked for."""
+        """Begins a socket; all of `watches` have to be requested on it."""
         self.by_number: dict[int, Watch] = {}
-        """The watches that the edge has been asked for, and has not ended."""
+        """The watches that were requested from the edge and that it has not ended."""
         self._number = 0
         self._unasked: dict[Watch, None] = dict.fromkeys(watches)
         self._unwatched: list[int] = []
 
     def watch(self, watch: Watch) -> None:
-        """Adds a watch to be asked for, unless it has been."""
+        """Adds a request for a watch, unless it was already sent."""
         if watch.number is None:
             self._unasked[watch] = None
 
     def unwatch(self, watch: Watch) -> None:
-        """Adds a watch to be ended."""
+        """Adds a request to end a watch."""
         self._unasked.pop(watch, None)
         if watch.number is not None:
             self._unwatched.append(watch.number)
             self.ended(watch)
 
     def ended(self, watch: Watch) -> None:
-        """Notes that a watch has ended at the edge: frames of its number are no longer its own."""
+        """Notes that a watch has ended at the edge, so that later frames with its number are not its own."""
         if watch.number is not None:
             del self.by_number[watch.number]
             watch.cut()

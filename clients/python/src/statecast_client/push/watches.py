@@ -1,4 +1,4 @@
-"""A watch, as a program has it: its rows, and an iteration over their changes."""
+"""A watch in a program: its rows, and an iteration over their changes."""
 
 import asyncio
 import json
@@ -14,11 +14,11 @@ from statecast_client.push.places import Change, Frame, Path, Place, Places, Row
 
 
 class Watch:
-    """The rows of a key, a range, a query in steps or a channel, and every change of them.
+    """The rows of a key, a range, a query in steps or a channel, and their changes.
 
-    Iterate over it for a Change at each token: `async for change in watch`. It keeps one unread change of a place: a
-    slow reader gets those in between as one, and `skipped` of a row counts its versions that were left out. The
-    iteration ends when it is unwatched or the client is closed, and raises PushRefusedError when the server ends it.
+    Iterate over it for a Change at each token: `async for change in watch`. It keeps one unread change per place: a
+    slow reader gets several changes as one, and `skipped` of a row counts the versions that were left out. The
+    iteration ends when the watch or the client is closed, and raises PushRefusedError when the server ends the watch.
     One reader at a time.
     """
 
@@ -29,14 +29,14 @@ class Watch:
         unwatch: Callable[["Watch"], None],
         stale: Callable[["Watch"], float | None],
     ) -> None:
-        """`request` has no token. `unwatch` ends the watch at the server; `stale` says how far it is behind."""
+        """`request` has no token. `unwatch` ends the watch at the server; `stale` returns how far it is behind."""
         places = () if resume is None else (resume, *resume.get("below", ()))
         request.delta = not request.channel and all("rows" in place for place in places)
         self._request: dict[str, Any] = MessageToDict(request, preserving_proto_field_name=True)
         self.state = Places(resume)
-        """What the client does with the frames about it."""
+        """The rows and tokens, which the client updates by frames."""
         self.number: int | None = None
-        """By which the edge was asked for it on this socket; None before, and when it has ended there."""
+        """The number of the watch on this socket; None before its request is sent, and after its end at the edge."""
         self._unwatch = unwatch
         self._stale = stale
         self._unread: dict[Path, Change] = {}
@@ -50,7 +50,7 @@ class Watch:
 
     @property
     def token(self) -> str:
-        """The watch has everything through it; empty before the first rows are complete."""
+        """The token of `rows`; empty before the first rows are complete."""
         return self.state[()].token
 
     @property
@@ -65,12 +65,12 @@ class Watch:
 
     @property
     def resumed(self) -> bool | None:
-        """Whether it went on from its token when it began last; None before."""
+        """Whether it resumed from its token when it last began; None before."""
         return self.state.resumed
 
     @property
     def stale(self) -> float | None:
-        """For how many seconds the rows may be out of date; None while the edge sees and the line holds."""
+        """For how many seconds the rows may be out of date; None while the connection and the edge's reads work."""
         return self._stale(self)
 
     def saved(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class Watch:
         return self._unread.pop(next(iter(self._unread)))
 
     def request(self, number: int, room: int) -> Frame:
-        """Returns the request by a number, with as many tokens of places below as fit into `room` bytes of JSON."""
+        """Returns the request with a number, and as many tokens of places below as fit into `room` bytes of JSON."""
         self.number = number
         request, below = {"id": number, **self._request}, list[Frame]()
         if self.token:
@@ -110,7 +110,7 @@ class Watch:
         return {**request, "below": below} if below else request
 
     def take(self, frame: Frame) -> None:
-        """Takes a frame about it. Raises PushError for one that contradicts the rows."""
+        """Takes a frame about the watch. Raises PushError for a frame that contradicts the rows."""
         for change in self.state.take(frame):
             unread = self._unread.get(change.path)
             self._unread[change.path] = unread.followed_by(change) if unread else change

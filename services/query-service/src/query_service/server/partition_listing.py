@@ -13,7 +13,7 @@ from query_service.storage.progress import Freshness
 from statecast.shard.v1 import shard_service_pb2 as shard
 
 _STEADY_LAG_MS = 1000
-"""A partition that lags no more has its lag told together with others."""
+"""Partitions with at most this lag are reported with one common lag."""
 
 _Facts = tuple[bool, Freshness, frozenset[bytes]]
 """Whether a partition serves, its freshness without the lag in time, and its misplaced keys."""
@@ -21,7 +21,7 @@ _Facts = tuple[bool, Freshness, frozenset[bytes]]
 
 @dataclass(eq=False)
 class PartitionListing:
-    """Counts a version up whenever a partition is not as it was, and keeps for each the version of its last change."""
+    """Increments a version when a partition changes, and keeps the version of each partition's last change."""
 
     view: View
     _process: bytes = field(default_factory=lambda: token_bytes(8), init=False)
@@ -30,7 +30,10 @@ class PartitionListing:
     _seen: dict[StorePartition, tuple[_Facts, int]] = field(default_factory=dict, init=False)
 
     def answer(self, known_version: bytes) -> shard.ListPartitionsResponse:
-        """Returns all partitions to a caller who does not know a version of this process, or one before a removal."""
+        """Returns the partitions that have changed since a version, and those that lag by more than _STEADY_LAG_MS.
+
+        Returns all when the version is not one of this process, or when a partition was removed after it.
+        """
         lags = self._look()
         since = self._since(known_version)
         response = shard.ListPartitionsResponse(
@@ -64,7 +67,7 @@ class PartitionListing:
         return lags
 
     def _since(self, known_version: bytes) -> int:
-        """Returns the number of a version, or -1 when all has to be told."""
+        """Returns the number of a version, or -1 when all partitions have to be reported."""
         since = int.from_bytes(known_version[len(self._process) :], "big")
         is_known = known_version.startswith(self._process) and self._removed_in <= since <= self._version
         return since if is_known else -1
@@ -72,14 +75,14 @@ class PartitionListing:
 
 @dataclass(frozen=True)
 class Listed:
-    """The partitions of a peer as it has told them, and the version by which to ask for changes of them."""
+    """The partitions as a peer has reported them, and the version with which to ask for changes."""
 
     version: bytes = b""
     held: Held = field(default_factory=dict)
     misplaced: MisplacedAt = field(default_factory=dict)
 
     def after(self, answer: shard.ListPartitionsResponse) -> "Listed":
-        """Returns the partitions as they are after an answer to a request by this version."""
+        """Returns the partitions after an answer to a request with this version."""
         held = {
             (told.store, told.freshness.partition): (told.serving, freshness_of(told.freshness))
             for told in answer.partitions

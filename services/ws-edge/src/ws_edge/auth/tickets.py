@@ -24,7 +24,7 @@ class Seal:
     """Encrypts and authenticates texts, so that nobody else can read or make one."""
 
     def __init__(self, secrets: Sequence[str], purpose: bytes) -> None:
-        """The first secret seals, all open; no key says anything of its secret."""
+        """Seals with the first secret, and opens with all. A key reveals nothing about its secret."""
         keys = [hmac.digest(secret.encode(), purpose, sha256) for secret in secrets]
         self._fernet = MultiFernet([Fernet(urlsafe_b64encode(key)) for key in keys])
 
@@ -48,12 +48,12 @@ class Tickets:
     """
 
     def __init__(self, secrets: Sequence[str], wall_clock: Callable[[], float], lifetime_s: float = 60.0) -> None:
-        """The first secret seals, all are accepted; a ticket is valid for `lifetime_s` seconds."""
+        """Seals with the first secret, and accepts all. A ticket is valid for `lifetime_s` seconds."""
         self._seal = Seal(secrets, TICKETS)
         self._wall_clock = wall_clock
         self.lifetime_s = lifetime_s
         self._used: OrderedDict[str, float] = OrderedDict()
-        """The ids of redeemed tickets, as they were redeemed, with the time when each becomes invalid anyway."""
+        """The ids of redeemed tickets, in the order of redemption, with the time when each expires."""
 
     def issue(self, caller: Caller) -> str:
         consumer, credential = caller.consumer, caller.credential
@@ -66,9 +66,9 @@ class Tickets:
         return self._seal.seal(json.dumps(content, separators=(",", ":"), ensure_ascii=False))
 
     def redeem(self, ticket: str, consumer: Consumer | None = None, address: str = "") -> Caller:
-        """Uses the ticket up, and returns the caller that it was issued to, with their `address`.
+        """Redeems the ticket, and returns the caller that it was issued to, with the `address`.
 
-        Raises TicketRefusedError unless it is valid, new to this edge, and that of the `consumer`, if one is given.
+        Raises TicketRefusedError unless the ticket is valid, new to this edge, and issued to `consumer`, if not None.
         """
         opened = self._seal.open(ticket[:MAX_TICKET_LENGTH])
         if opened is None:

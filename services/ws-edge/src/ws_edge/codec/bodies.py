@@ -1,4 +1,4 @@
-"""The bodies of rows in frames: whole, or the fields that have changed; each is made once for all who get the same."""
+"""Encodes rows for frames, whole or the changed fields only; each body is made once for all clients that share it."""
 
 import json
 from collections.abc import Callable
@@ -16,18 +16,18 @@ from ws_edge.model.states import Form, KeyState, StoreKey
 from ws_edge.watches.subscription import RowNews
 
 MAX_BODIES = 4
-"""How many bodies a state keeps. While it is the newest, those who watch it need few different ones."""
+"""How many bodies a state keeps. While it is the newest, its watchers need few different ones."""
 
 
 class View(NamedTuple):
     """How rows of a place are shown."""
 
     fields: tuple[str, ...] = ()
-    """The names that are shown, sorted; none shows all."""
+    """The names of the shown fields, sorted; empty for all."""
     delta: bool = False
     times: bool = False
     key_field: str = ""
-    """A row that holds its key here is told without it; empty when there is no such field."""
+    """The field that holds the key: a row with it is sent without a separate key. Empty if there is no such field."""
     sort_field: str = ""
 
 
@@ -46,7 +46,7 @@ def json_body(news: RowNews, view: View) -> bytes | None:
 
 
 def binary_body(news: RowNews, view: View) -> bytes | None:
-    """As `json_body`, encoded."""
+    """Like `json_body`, in the binary form."""
     state = news.state
     if state.row is None:
         return Row(key=state.key.member, left=True, skipped=news.skipped).SerializeToString()
@@ -58,17 +58,17 @@ def binary_body(news: RowNews, view: View) -> bytes | None:
 
 
 def json_error(key: StoreKey, error: EdgeError) -> bytes:
-    """Returns a Row as JSON that says why the row cannot be shown."""
+    """Returns a Row as JSON, with the error because of which the row cannot be shown."""
     return json_bytes({**_key(key), "error": {"code": error.code, "message": str(error)}})
 
 
 def binary_error(key: StoreKey, error: EdgeError) -> bytes:
-    """As `json_error`, encoded."""
+    """Like `json_error`, in the binary form."""
     return Row(key=key.member, error=Problem(code=error.code, message=str(error))).SerializeToString()
 
 
 def rfc3339(nanoseconds: int) -> str:
-    """Returns the time as proto3 JSON writes a Timestamp."""
+    """Returns the time, in nanoseconds since 1970, as a Timestamp in proto3 JSON."""
     return timestamp(nanoseconds).ToJsonString()
 
 
@@ -80,7 +80,7 @@ def timestamp(nanoseconds: int) -> Timestamp:
 
 
 def _shown_names(news: RowNews, view: View) -> frozenset[str] | None:
-    """Returns the changed fields that the view shows; None when the whole row is due, with its sort value."""
+    """Returns the changed fields that the view shows; None when the whole row is sent, with its sort value."""
     if news.names is None or not view.fields:
         return news.names
     return news.names.intersection(view.fields)
@@ -96,7 +96,7 @@ def _shared(state: KeyState, form: Form, make: Callable[[], bytes]) -> bytes:
 
 
 def _json_row(state: KeyState, view: View, names: frozenset[str] | None) -> bytes:
-    """`names` are those of changed fields; None makes the row whole, and told as new."""
+    """Returns a Row as JSON. `names` are the changed fields; None for the whole row, as a new one."""
     shown = _shown(document(state), view)
     time = {"commit_time": rfc3339(state.commit_ns)} if view.times and state.commit_ns is not None else {}
     whole: dict[str, Any] = {} if _holds(shown, view.key_field, state.key.member) else _key(state.key)

@@ -1,4 +1,4 @@
-"""Reads frames of clients: leniently, each part by itself, and a watch's id before anything of it may fail."""
+"""Reads frames of clients leniently: each part by itself, and a watch's id before its other fields can fail."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,7 +27,7 @@ CHANNEL_FIELDS = frozenset({"id", "channel", "token", "below"})
 
 
 class WatchRequest(NamedTuple):
-    """A watch to begin. Its stores are resolved; the question has the limit that was asked for."""
+    """A watch to begin. Its stores are resolved; the question has the requested limit."""
 
     id: int
     question: Question
@@ -58,7 +58,7 @@ class RefusedWatch(NamedTuple):
 
 
 class UnknownField(NamedTuple):
-    """A field that was ignored. `name` leads to it from the frame, by names alone."""
+    """A field that was ignored. `name` is its path from the frame, without indices."""
 
     name: str
     text: str
@@ -71,7 +71,7 @@ class ClientRequest:
     unwatch: list[int] = field(default_factory=list)
     watches: list[WatchRequest | ChannelRequest | RefusedWatch] = field(default_factory=list)
     ticket: str | None = None
-    """To renew the access; None for no renewal."""
+    """The ticket that renews the access; None for no renewal."""
     ping: bool = False
     errors: list[RequestError] = field(default_factory=list)
     """Faults of parts that have no id."""
@@ -79,12 +79,12 @@ class ClientRequest:
 
     @property
     def parts(self) -> int:
-        """How many watches and ends of watches it asks for."""
+        """The number of watches to begin and to end."""
         return len(self.unwatch) + len(self.watches)
 
 
 def read_json(text: str | bytes, stores: Stores) -> ClientRequest:
-    """Reads a frame of JSON. Raises MalformedFrameError when it is no object of JSON."""
+    """Reads a frame in JSON. Raises MalformedFrameError when it is no JSON object."""
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:
@@ -115,7 +115,7 @@ def read_json(text: str | bytes, stores: Stores) -> ClientRequest:
 
 
 def read_binary(content: bytes, stores: Stores) -> ClientRequest:
-    """Reads an encoded ClientFrame. Raises MalformedFrameError when it is none."""
+    """Reads a ClientFrame in the binary form. Raises MalformedFrameError when it is invalid."""
     try:
         frame = ClientFrame.FromString(content)
     except DecodeError as error:
@@ -131,7 +131,7 @@ def read_binary(content: bytes, stores: Stores) -> ClientRequest:
 
 
 def watch_request(message: Watch, stores: Stores) -> WatchRequest:
-    """Resolves a watch of rows. Raises MalformedWatchError when there can be no such watch, and UnknownStoreError."""
+    """Resolves a watch of rows. Raises MalformedWatchError for an invalid watch, and UnknownStoreError."""
     try:
         return _watch_request(message, stores)
     except MalformedFrameError as error:
@@ -151,7 +151,7 @@ def filled(message: M, document: dict[str, Any], *, ignore_unknown_fields: bool 
 
 
 def one_line(error: Exception) -> str:
-    """Returns the text of a parser's error, on one line and not longer than a frame should carry."""
+    """Returns the text of a parser's error, on one line and short enough for a frame."""
     text = " ".join(str(error).split())[:300]
     return text.encode(errors="backslashreplace").decode()
 
@@ -215,7 +215,7 @@ def _watch_request(message: Watch, stores: Stores) -> WatchRequest:
 
 
 def fields_of(store: Store, names: Iterable[str]) -> tuple[str, ...]:
-    """Returns the names of fields in their order. Raises MalformedFrameError for one that no row of the store has."""
+    """Returns the names of fields, sorted. Raises MalformedFrameError for a field that the store's rows do not have."""
     for name in names:
         if store.message is not Value and name not in store.message.DESCRIPTOR.fields_by_name:
             hint = suggest(name, store.message.DESCRIPTOR.fields_by_name)
@@ -237,7 +237,7 @@ def _list(document: Mapping[str, Any], name: str, request: ClientRequest) -> lis
 
 
 def _id_of(value: Any) -> int | None:
-    """Returns the id as proto3 JSON may write it; None when it is none."""
+    """Returns the id from any form that proto3 JSON allows; None when it is invalid."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= len(str(MAX_ID)):
         value = int(value)
     if isinstance(value, float) and value.is_integer():
@@ -248,7 +248,7 @@ def _id_of(value: Any) -> int | None:
 
 
 def _unknown(document: Mapping[str, Any], message: Descriptor, above: str = "") -> Iterator[UnknownField]:
-    """Finds fields that the message does not have, and within those that it has; watches are read by themselves."""
+    """Finds unknown fields of the message and of its submessages, except watches, which are read by themselves."""
     known = _messages_of(message)
     for name, value in document.items():
         if name not in known:
@@ -263,5 +263,5 @@ def _unknown(document: Mapping[str, Any], message: Descriptor, above: str = "") 
 
 @cache
 def _messages_of(message: Descriptor) -> dict[str, Descriptor | None]:
-    """Returns the messages of the fields by each name that JSON may give them; None for fields without one."""
+    """Returns the message type of each field, by all of its names in JSON; None for fields of other types."""
     return {name: each.message_type for each in message.fields for name in (each.name, each.camelcase_name)}

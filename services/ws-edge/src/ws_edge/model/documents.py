@@ -13,9 +13,9 @@ from ws_edge.model.states import KeyState
 
 
 def document(state: KeyState) -> Any:
-    """Returns the row as JSON: a document as it is, a message as `message_document`.
+    """Returns the row as JSON: a document unchanged, a message by `message_document`.
 
-    Raises UnreadableRowError, which names the key, for a row that JSON cannot say: a time beyond the year 9999.
+    Raises UnreadableRowError, which names the key, for a row that JSON cannot represent: a time after the year 9999.
     """
     if state.document is None:
         row = state.row
@@ -35,7 +35,7 @@ def message_document(message: Message, *, defaults: bool = True) -> dict[str, An
 
 
 def changed_names(before: Message, after: Message) -> frozenset[str] | None:
-    """Returns the names of fields, at the top of two rows, that differ; None when a row has no fields."""
+    """Returns the names of the top-level fields that differ between two rows; None when a row has no fields."""
     if type(before) is not type(after):
         return None
     if isinstance(before, Value) and isinstance(after, Value):
@@ -49,7 +49,7 @@ def changed_names(before: Message, after: Message) -> frozenset[str] | None:
 
 
 def field_holding(state: KeyState, text: str) -> str:
-    """Returns the name of the first text field of the row that holds the text; empty when none does."""
+    """Returns the name of the row's first text field with this value; empty when there is none."""
     row = state.row
     if not text:
         return ""

@@ -8,7 +8,7 @@ from ws_edge.model.stores import Store, check_key_part
 
 
 class Bounds(Protocol):
-    """A message that asks for a part of a group."""
+    """A message with the bounds of a range."""
 
     sort_from: str
     sort_to: str
@@ -30,7 +30,7 @@ class Question:
     sort_to: str = ""
     limit: int = 1
     reverse: bool = False
-    """True takes the last rows."""
+    """Whether the range has the last rows instead of the first ones."""
 
     @property
     def is_key(self) -> bool:
@@ -38,7 +38,7 @@ class Question:
         return not self.store.members
 
     def check(self) -> None:
-        """Raises MalformedFrameError when the store cannot have such a group or range."""
+        """Raises MalformedFrameError when the group or range is invalid for the store."""
         if not self.group:
             raise MalformedFrameError("group is empty: name one")
         if self.limit < 0:

@@ -21,9 +21,9 @@ class Step(NamedTuple):
     """A key or range that is watched for each row of the step before."""
 
     any_question: Question
-    """The question, of any group."""
+    """The question of the step, for any group."""
     field: str
-    """The field of the row before that holds the group."""
+    """The field with the group, in the row of the step before."""
     fields: tuple[str, ...] = ()
     """The fields of its rows that are sent; none for all."""
 
@@ -46,7 +46,7 @@ def check_rights(consumer: Consumer, first: Question, steps: Iterable[Step]) -> 
 def step_of(before: Store, asked: push_pb2.Step, stores: Stores) -> Step:
     """Returns a step after rows of `before`, with all fields.
 
-    Raises MalformedFrameError when there can be none, and UnknownStoreError.
+    Raises MalformedFrameError for an invalid step, and UnknownStoreError.
     """
     store, field = find(stores, asked.store), asked.group_field
     if not field or (before.message is not Value and field not in before.text_fields):

@@ -61,12 +61,12 @@ class ChannelRest:
         return self._answer(await self.channels.open(channel, await self.identify(request)))
 
     async def delete(self, request: Request, channel: str) -> Response:
-        """Ends the channel, and the watches of it."""
+        """Deletes the channel, and ends its watches."""
         await self.channels.delete(channel, await self.identify(request))
         return Response(status_code=204)
 
     async def put(self, request: Request, channel: str, name: str) -> Response:
-        """Adds a watch, or replaces the one of its name; sockets that watch the channel are told of it from now on."""
+        """Adds a watch, or replaces the one with its name. Sockets that watch the channel get its rows from now on."""
         consumer = await self.identify(request)
         body = await body_of(request, NamedWatch())
         if body.name not in ("", name):
@@ -77,11 +77,11 @@ class ChannelRest:
         return self._answer(await self.channels.put(channel, consumer, name, body.watch))
 
     async def remove(self, request: Request, channel: str, name: str) -> Response:
-        """Ends a watch; one that is not there is left alone."""
+        """Ends a watch; does nothing when there is none with the name."""
         return self._answer(await self.channels.remove(channel, await self.identify(request), name))
 
     def _check(self, consumer: Consumer, watch: Watch) -> None:
-        """Raises RequestError when a socket of the consumer could not have the watch."""
+        """Raises RequestError when the consumer may not have the watch on a socket."""
         foreign = [field.name for field, _ in watch.ListFields() if field.name in OF_SOCKETS]
         if foreign:
             raise MalformedFrameError(f"a watch of a channel has no {', '.join(foreign)}: leave it out")

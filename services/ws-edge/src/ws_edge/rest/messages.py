@@ -18,12 +18,12 @@ M = TypeVar("M", bound=Message)
 
 
 def answer(message: Message, status: int = 200) -> Response:
-    """Answers with a message, with every field that has no presence."""
+    """Answers with a message, including the fields without presence that have their default."""
     return answer_json(message_document(message), status)
 
 
 def answer_json(document: dict[str, Any], status: int = 200) -> Response:
-    """Answers with a message that is JSON already."""
+    """Answers with a message that is already JSON."""
     return Response(json_bytes(document), status_code=status, media_type=JSON)
 
 
@@ -34,7 +34,7 @@ def failure(status: int, code: str, message: str, headers: Any = None) -> Respon
 
 
 async def body_of(request: Request, message: M) -> M:
-    """Fills the message by the body of a request. Raises MalformedFrameError, also for an unknown field."""
+    """Fills the message from the body of a request. Raises MalformedFrameError, also for an unknown field."""
     name = type(message).DESCRIPTOR.name
     try:
         document = json.loads(await request.body())

@@ -1,4 +1,4 @@
-"""The calls that read once: rows, an order, the stores; who is signed in, and tickets."""
+"""The calls that read once: rows, an order, the stores, the signed-in consumer, and tickets."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -34,7 +34,7 @@ from ws_edge.watches.token import mask_of, token_of
 
 MAX_PAGE = 1000
 ROWS_AT_ONCE = 50
-"""Rows that are written before sockets have their turn: about 3 ms."""
+"""How many rows are written before sockets get their turn: about 3 ms."""
 
 COPIED = {304: {"description": "The copy named by If-None-Match still holds."}}
 
@@ -59,7 +59,7 @@ class RowPage:
 
     rows: Sequence[KeyState]
     fields: tuple[str, ...]
-    """The fields that are told; empty tells all."""
+    """The fields to show; empty for all."""
     next_page_token: str
     lag_ms: int
     token: str = ""
@@ -68,7 +68,7 @@ class RowPage:
 
 @dataclass(frozen=True)
 class Reads:
-    """Answers from the query service, as far as the consumer may see it. Every method raises EdgeError."""
+    """Answers from the query service with the rows that the consumer may see. Every method raises EdgeError."""
 
     client: QueryClient
     stores: Stores
@@ -76,7 +76,7 @@ class Reads:
     tickets: Tickets
     revocations: Revocations
     page_tokens: Seal
-    """Those of the query service name a row, which may be hidden from the caller."""
+    """Seals the page tokens of the query service, as they name a row, which may be hidden from the caller."""
     page_size: int
     caching: PublicCaching
 
@@ -93,7 +93,7 @@ class Reads:
         return router
 
     async def get_order(self, request: Request, order_id: str, if_none_match: IfNoneMatch = None) -> Response:
-        """Answers once with the state of an order, as its socket tells it; the ETag is its position."""
+        """Answers with the state of an order, in the form of its socket; the ETag is its position."""
         consumer = await self.consumer(request)
         question = Question(find(self.stores, STORE), order_id)
         question.check()
@@ -124,10 +124,10 @@ class Reads:
         page_token: PageToken = "",
         if_none_match: IfNoneMatch = None,
     ) -> Response:
-        """Answers with a page of rows. A row that is absent, deleted or not the caller's to see is not there.
+        """Answers with a page of rows. Rows that are absent, deleted or hidden from the caller are left out.
 
-        Without `group`, rows are in the order of group, sort value and key, and name their group. One that stays under
-        its key from the first page to the last is on one of them, and once.
+        Without `group`, rows are in the order of group, sort value and key, and name their group. A row that keeps its
+        key from the first page to the last is on exactly one page, once.
         """
         consumer = await self.consumer(request)
         definition, size = find(self.stores, store), limit or self.page_size
@@ -179,12 +179,12 @@ class Reads:
         return page._replace(next_page_token=page.next_page_token and self.page_tokens.seal(page.next_page_token))
 
     async def get_consumer(self, request: Request) -> Response:
-        """Answers with who is signed in."""
+        """Answers with the signed-in consumer."""
         consumer = await self.consumer(request)
         return answer(ConsumerReply(id=consumer.id, name=consumer.name, staff=consumer.staff))
 
     async def list_stores(self, request: Request) -> Response:
-        """Answers with the stores that the caller may read: staff all, others those that can have rows for them."""
+        """Answers with the stores that the caller may read: all for staff, else those that can have rows for them."""
         consumer = await self.consumer(request)
         check_known(self.stores)
         readable = (store for store in self.stores.values() if store.rule.has_rows_for(consumer))
@@ -207,7 +207,7 @@ class Reads:
 
 
 async def page_body(page: RowPage) -> bytes:
-    """Returns a Page in JSON. Each row is written once, and others have their turns meanwhile."""
+    """Returns a Page in JSON. Each row is written once, and other tasks get their turns meanwhile."""
     rows = list[bytes]()
     for number, state in enumerate(page.rows, 1):
         if number % ROWS_AT_ONCE == 0:
@@ -220,7 +220,7 @@ async def page_body(page: RowPage) -> bytes:
 
 
 def _row_body(state: KeyState, page: RowPage) -> bytes:
-    """A Row in JSON; of one that cannot be shown the error."""
+    """Returns a Row in JSON; with the error if it cannot be shown."""
     try:
         state.check_readable()
         body = json_body(RowNews(state), View(page.fields)) or b""

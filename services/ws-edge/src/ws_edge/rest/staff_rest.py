@@ -1,4 +1,4 @@
-"""The calls that are for staff alone: revocations, the shard map, and the report of this edge."""
+"""The calls for staff only: revocations, the shard map, and the report of this edge."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -78,7 +78,7 @@ class StaffRest:
         return answer(self.report.read())
 
     async def list_shards(self, request: Request) -> Response:
-        """Answers staff with the stores, their partitions, who serves them, and how far each replica is."""
+        """Answers staff with the stores and their partitions, the replicas of each, and how far these are."""
         check_staff(await self.identify(request), "the shard map")
         return answer(await self.client.list_shards())
 
@@ -92,7 +92,7 @@ class StaffRest:
         return answer(RevocationReply(consumer=body.consumer, revoked_at=revocation.revoked_at), 201)
 
     async def lift(self, request: Request, consumer: str, username: bool = False) -> Response:
-        """Staff only: lets the consumer in again."""
+        """Staff only: lifts the revocation of the consumer."""
         check_staff(await self.identify(request), "revoking")
         await self.revocations.lift(_principal(consumer, username))
         return Response(status_code=204)

@@ -28,35 +28,35 @@ if TYPE_CHECKING:
     from ws_edge.session.watches import Watches
 
 MAX_RECORDS = 1000
-"""The largest range: of the records of a channel, its head among them."""
+"""The limit of the range of a channel's records, including its head."""
 
 VIEW = View(key_field="name")
 NOWHERE = Position(0, 0)
-"""The position of rows that nobody resumes from."""
+"""The position of rows from which no client resumes."""
 
 
 @dataclass(slots=True, eq=False)
 class ChannelWatch(Subscriber):
-    """Keeps the watches of a socket in step with the records of a channel, which are a range of an edge's own store."""
+    """Keeps the watches of a socket in step with the records of a channel: a range of the edge's own store."""
 
     request: ChannelRequest
     watches: Watches
-    """Those of its socket."""
+    """The watches of its socket."""
     trees: dict[str, Tree] = field(default_factory=dict, init=False)
     full_path: Path = field(default=(), init=False)
     _subscription: Subscription | None = field(default=None, init=False)
     _expiry: ExpiryTimer = field(init=False)
     _owner: str | None = field(default=None, init=False)
-    """None before the head record was read, and when there is none any more."""
+    """None before the head record was read, and after it was deleted."""
     _named: dict[str, NamedWatch] = field(default_factory=dict, init=False)
     _changed: dict[str, None] = field(default_factory=dict, init=False)
-    """The names of watches that the client has not been told as they are now."""
+    """The names of watches with a change that the client has not been sent."""
     _left_out: set[str] = field(default_factory=set, init=False)
     """The names of watches beyond the limit, which are not followed."""
     _watching: Watching | None = field(default=None, init=False)
     _has_begun: bool = field(default=False, init=False)
     owes_current: bool = field(default=True, init=False)
-    """Whether the client has not been told yet that it has everything."""
+    """Whether the client is still to be told that it has everything."""
 
     def __post_init__(self) -> None:
         self._expiry = ExpiryTimer(self.watches.context.wall_clock, self._expire)
@@ -75,20 +75,20 @@ class ChannelWatch(Subscriber):
         return self
 
     def bookmark(self) -> str:
-        """A channel begins anew at each socket, so its token is worth nothing."""
+        """Returns an empty token: a channel begins anew at each socket."""
         return ""
 
     def blind_s(self, now: float) -> float:
         return 0.0 if self._subscription is None else self._subscription.blind_s(now)
 
     def restart(self, stores: Collection[str]) -> None:
-        """Begins watches of these stores, which are others now, anew; they are checked anew as well."""
+        """Checks and begins watches of these stores anew, because the stores have changed."""
         for name, tree in tuple(self.trees.items()):
             if not tree.stores.isdisjoint(stores):
                 self._replace(name, self._named.get(name))
 
     def walk(self) -> Iterator[Place | ChannelWatch]:
-        """Returns itself, and the places of all watches."""
+        """Yields itself, and the places of all watches."""
         yield self
         for tree in tuple(self.trees.values()):
             yield from tree.walk()
@@ -108,19 +108,19 @@ class ChannelWatch(Subscriber):
         self.watches.writer.withdraw(self)
 
     def end_tree(self, name: str, error: RequestError) -> None:
-        """Ends one of its watches, and tells the client; the channel goes on."""
+        """Ends one of its watches with an error, and tells the client; the channel goes on."""
         self._drop(name)
         self.watches.replies.ended(self.id, (name,), error)
         self.completed()
 
     def take_current(self) -> bool:
-        """Whether the client is to be told now that it has everything; true once."""
+        """Returns whether to tell the client now that it has everything; True once."""
         is_complete = self.owes_current and self._has_begun and all(tree.is_complete for tree in self.trees.values())
         self.owes_current = self.owes_current and not is_complete
         return is_complete
 
     def completed(self) -> None:
-        """A place that was not complete has ended."""
+        """Notes that an incomplete place has ended."""
         if self.owes_current:
             self.watches.writer.ready(self)
 
@@ -130,7 +130,7 @@ class ChannelWatch(Subscriber):
         self.watches.writer.ready(self)
 
     def next_frames(self, codec: Codec, tally: FrameTally, max_bytes: int) -> list[Frame]:  # noqa: ARG002  small rows
-        """Takes the records that have changed, and begins and ends watches by them."""
+        """Takes the changed records, and begins and ends watches by them."""
         subscription = self._subscription
         if subscription is None or subscription.is_ended:
             return []
@@ -159,7 +159,7 @@ class ChannelWatch(Subscriber):
         self._watching = Watching(message=message, key_field=VIEW.key_field, limit=self.max_watches)
 
     def _note(self, state: KeyState) -> None:
-        """Takes a record: the head has no member, and that of a watch is its name."""
+        """Takes a record: the head has no member, and a watch's member is its name."""
         record, name = state.row, state.key.member
         if not name:
             self._owner = record.channel.owner if isinstance(record, ChannelRecord) else None
@@ -179,7 +179,7 @@ class ChannelWatch(Subscriber):
         return UnknownChannelError(self.request.channel)
 
     def _rows(self, codec: Codec) -> list[bytes]:
-        """Encodes the watches that have changed, and follows each."""
+        """Encodes the changed watches, and begins or ends each."""
         rows = []
         allowed = set(sorted(self._named)[: self.max_watches])
         # A name that comes or goes takes the place of another, or leaves it to one that has not changed itself.

@@ -1,4 +1,4 @@
-"""All that the sessions of an edge share, and the limits that it grants."""
+"""The objects that all sessions of an edge share, and the limits that it grants."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,12 +11,12 @@ from ws_edge.settings import MAX_INTERVAL_MS, Settings
 from ws_edge.watches.hub import Hub
 
 MAX_LIMIT = 1000
-"""Rows of a watched range; larger limits get this."""
+"""The largest number of rows of a watched range; larger limits are reduced to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionContext:
-    """All that the sessions of an edge share, and the limits of each of them."""
+    """The objects that all sessions of an edge share, and the limits of each session."""
 
     hub: Hub
     stores: Stores
@@ -27,9 +27,9 @@ class SessionContext:
     wall_clock: Callable[[], float]
 
     def interval(self, interval_ms: int | None, store: Store) -> float:
-        """Returns the interval that is granted, in seconds; 0 asks for no time between two frames.
+        """Returns the granted interval, in seconds; 0 for no pause between two frames.
 
-        Without one it is that of the store, or else of the settings.
+        None gives the interval of the store, or else of the settings.
         """
         settings, wanted = self.settings, interval_ms
         if wanted is None:
@@ -37,6 +37,6 @@ class SessionContext:
         return min(max(wanted, settings.min_interval_ms), MAX_INTERVAL_MS) / 1000 if wanted else 0.0
 
     def granted(self, question: Question) -> Question:
-        """Returns the question as it is watched: a range gets the limit that is granted."""
+        """Returns the question to watch: a range gets the granted limit."""
         limit = min(question.limit or self.settings.page_size, MAX_LIMIT)
         return question if question.limit == limit else replace(question, limit=limit)

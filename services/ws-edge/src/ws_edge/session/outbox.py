@@ -12,14 +12,14 @@ from ws_edge.session.channel_watch import ChannelWatch
 from ws_edge.session.place import Place
 
 MAX_REPLIES = 256
-"""Unsent frames about a socket at which its requests are no longer read."""
+"""With so many unsent frames about a socket, its requests are not read."""
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 @dataclass(slots=True, eq=False)
 class SocketWriter:
-    """Sends frames about the socket, which go first, and those of places that have something to say, which take turns.
+    """Sends the frames of one socket: frames about the socket go first, then places with news take turns.
 
     It holds no rows: a place makes its next frame when it is sent, so a slow client costs at most the rows that it
     watches. Frames that wait at the end of a turn of the loop leave in one write. A task lives only while there is
@@ -32,13 +32,13 @@ class SocketWriter:
     send: Send
     clock: Callable[[], float]
     end_code: int | None = field(default=None, init=False)
-    """The code with which this side or the protocol has ended the socket; from then on nothing is sent any more."""
+    """The close code if this side or the protocol has ended the socket; then nothing more is sent."""
     writing_since: float | None = field(default=None, init=False)
     """When the frames that are being sent were handed to the socket; None while nothing is sent."""
     sent_at: float = field(init=False)
     """When the last frames were handed to the socket."""
     _frames: list[Frame] = field(default_factory=list, init=False)
-    """Those about the socket that wait."""
+    """The waiting frames about the socket."""
     _places: dict[Place | ChannelWatch, None] = field(default_factory=dict, init=False)
     _is_writing: bool = field(default=False, init=False)
     """Whether `_write` runs, or will in the next turn of the loop."""
@@ -57,24 +57,24 @@ class SocketWriter:
         return self.writing_since is None
 
     def put(self, frame: Frame | None, /) -> None:
-        """Sends a frame about the socket, before all rows that wait; None is nothing."""
+        """Sends a frame about the socket, before all waiting rows. Does nothing for None."""
         if self.end_code is None and frame is not None:
             self._frames.append(frame)
             self._begin()
 
     def ready(self, place: Place | ChannelWatch, /) -> None:
-        """Sends the next frame of a place, in turn with all others; a place that has more says so again by then."""
+        """Queues a place for its next frame. A place with more rows calls this again when the frame is taken."""
         if self.end_code is None:
             self._places[place] = None
             if not self._is_writing:
                 self._begin()
 
     def withdraw(self, place: Place | ChannelWatch, /) -> None:
-        """Forgets a place, and all that it has not sent."""
+        """Forgets a place, and everything that it has not sent."""
         self._places.pop(place, None)
 
     async def catch_up(self) -> None:
-        """Waits until fewer than MAX_REPLIES frames about the socket wait, or nothing is being sent any more."""
+        """Waits until fewer than MAX_REPLIES frames about the socket wait, or sending has ended."""
         while len(self._frames) >= MAX_REPLIES and self._is_writing:
             await (asyncio.sleep(0) if self._task is None else asyncio.wait({self._task}))
 
@@ -91,12 +91,12 @@ class SocketWriter:
         self._begin_to_end(code, reason)
 
     async def closed(self) -> None:
-        """Waits until the close that was begun is sent, or cannot be."""
+        """Waits until the close frame is sent, or cannot be sent."""
         if self._closing is not None:
             await asyncio.wait({self._closing})
 
     def stop(self) -> None:
-        """Sends nothing any more."""
+        """Stops sending."""
         self._clear()
         for task in (self._task, self._closing):
             if task is not None:
@@ -135,7 +135,7 @@ class SocketWriter:
             self._task = None
 
     def _take(self) -> list[Frame]:
-        """Removes and returns the next frames, as many as one write should have; none when no place has one."""
+        """Removes and returns the frames of the next write; none when nothing waits."""
         taken, size = list[Frame](), 0
         while size < FILL_BYTES and (self._frames or self._places):
             if self._frames:
@@ -164,10 +164,10 @@ class SocketWriter:
 
 
 def start_eagerly(coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
-    """Runs the coroutine until it ends (then there is no task) or first has to wait; raises its errors until then.
+    """Runs the coroutine until it first has to wait, and returns a task for the rest; None if it has ended by then.
 
-    Python 3.12 has this as eager tasks. Most frames are taken by their socket at once, and a task would cost more than
-    a frame.
+    Raises the coroutine's errors until it waits. Python 3.12 has this as eager tasks. Most sockets take a frame at
+    once, and a task would cost more than a frame.
 
     Until it waits, asyncio.current_task() is that of its caller, so it must not use asyncio.timeout().
     """

@@ -1,4 +1,4 @@
-"""Signs of life of one socket, which say the tokens of quiet places and which watches may be out of date."""
+"""The pings of one socket, with the tokens of quiet places and the watches that may be out of date."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -12,27 +12,27 @@ from ws_edge.session.place import Place
 PING_S = 20
 """How long a socket is silent before it is pinged."""
 BLIND_LOOK_S = 5.0
-"""How often a socket looks whether its watches are out of date."""
+"""How often a socket checks whether its watches are out of date."""
 BOOKMARKS_S = 60.0
 """The shortest time between two pings with bookmarks."""
 
 
 @dataclass(slots=True, eq=False)
 class Pings:
-    """When a socket is to be pinged, and the content of the ping. Times are seconds of one monotonic clock."""
+    """Decides when to ping a socket, and with which content. Times are seconds of one monotonic clock."""
 
     began_at: InitVar[float]
     _pinged_at: float = field(init=False)
     _looked_at: float = field(init=False)
     _bookmarked_at: float = field(init=False)
     _blind_ids: frozenset[int] = field(default=frozenset(), init=False)
-    """The watches that the last ping has named."""
+    """The watches that the last ping named."""
 
     def __post_init__(self, began_at: float) -> None:
         self._pinged_at = self._looked_at = self._bookmarked_at = began_at
 
     def is_due(self, places: Iterable[Place | ChannelWatch], sent_at: float, now: float) -> bool:
-        """Whether the socket was idle for long, or other watches than before are out of date."""
+        """Returns whether the socket was idle for long, or other watches than before are out of date."""
         if now - max(sent_at, self._pinged_at) >= PING_S:
             return True
         if now - self._looked_at < BLIND_LOOK_S:

@@ -1,4 +1,4 @@
-"""A place of a watch: a range or key that is subscribed, and its next frame."""
+"""A place of a watch: a subscribed range or key, and its next frame."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ log = structlog.get_logger(__name__)
 
 
 MAX_SHARED_FRAMES = 64
-"""How many frames of the same news are kept: most who watch the same have the same few ids."""
+"""How many frames of the same news are kept. Most clients use the same few ids for their watches."""
 
 
 @dataclass(slots=True, eq=False)
 class News:
-    """All that a frame of a place says, apart from the place itself."""
+    """The content of a place's frame, apart from the id and path."""
 
     watching: Watching | None = None
     rows: list[bytes] = field(default_factory=list)
     token: str = ""
     current: bool = False
     commits: list[int] = field(default_factory=list)
-    """When the changes in it were committed, in nanoseconds since 1970."""
+    """The commit times of its changes, in nanoseconds since 1970."""
     _frames: dict[tuple[int, Path], list[Frame]] = field(default_factory=dict, init=False)
 
     def frames(self, codec: Codec, watch_id: int, path: Path) -> list[Frame]:
@@ -55,34 +55,34 @@ class News:
 
 @dataclass(slots=True, eq=False)
 class Place(Subscriber):
-    """A place: its subscription, how its rows are shown, and its next frame."""
+    """A place: its subscription, the view of its rows, and its next frame."""
 
     tree: Tree
     path: Path
     question: Question
     view: View
     subscription: Subscription | None = None
-    """None until the hub has it."""
+    """None until the place has subscribed."""
     is_complete: bool = field(default=False, init=False)
     """Whether it has been sent a token since it began."""
     children: dict[str, None] = field(default_factory=dict, init=False)
-    """The names of its rows that have a place."""
+    """The names of its rows that have a place below."""
     full_path: Path = field(init=False)
-    """The path as clients have it: of a channel's watch it begins with the name."""
+    """The path in frames: it begins with the name of the watch if it is one of a channel."""
     _carried: tuple[bytes, ...] = ()
-    """The body of a row that did not fit into the frame before."""
+    """The body of a row that did not fit into the previous frame."""
 
     def __post_init__(self) -> None:
         self.full_path = (*self.tree.prefix, *self.path)
 
     @property
     def weight(self) -> int:
-        """Returns as how many rows it counts: its limit, and more when it is told faster than every second."""
+        """Returns the number of rows that it counts as: its limit, and more for an interval below a second."""
         limit, interval = self.question.limit, self.tree.interval
         return limit if not interval or interval >= 1 else round(limit / interval)
 
     def bookmark(self) -> str:
-        """Returns a newer token when nothing has happened; empty when there is none."""
+        """Returns a newer token of a place without changes; empty when there is none."""
         return "" if self.subscription is None or self._carried else self.subscription.bookmark()
 
     def blind_s(self, now: float) -> float:
@@ -132,12 +132,12 @@ class Place(Subscriber):
 
     @property
     def _is_unlike_others(self) -> bool:
-        """Whether its next frame must be made for it alone."""
+        """Whether its next frame cannot be shared."""
         tree = self.tree
         return bool(self._carried) or len(self.path) < len(tree.request.steps) or tree.owes_current
 
     def _take_bodies(self, subscription: Subscription, codec: Codec, commits: list[int], max_bytes: int) -> list[bytes]:
-        """Takes rows as far as they fit, and follows each; adds when those that are new were committed."""
+        """Takes rows as far as they fit, and follows each; adds the commit times of new rows to `commits`."""
         rows, size = list(self._carried), sum(map(len, self._carried))
         self._carried = ()
         if (failure := subscription.take_failure()) is not None:
@@ -155,7 +155,7 @@ class Place(Subscriber):
         return rows
 
     def _body(self, news: RowNews, codec: Codec, commits: list[int], max_bytes: int) -> bytes | None:
-        """Encodes a row; when no frame can hold it, the error that says so."""
+        """Encodes a row, or an error when the row cannot be read or fits into no frame."""
         state = news.state
         try:
             state.check_readable()
@@ -181,7 +181,7 @@ class Place(Subscriber):
         return codec.error_body(state.key, error)
 
     def _watching(self, subscription: Subscription, beginning: Beginning) -> Watching:
-        """Says how the place begins, and notes the fields that hold the key and the sort value of its rows."""
+        """Returns how the place begins, and notes the fields that hold the key and the sort value of its rows."""
         row = next((each for each in subscription.visible_rows() if not each.is_unreadable), None)
         if row is not None:
             fields = [field_holding(row, text) for text in (row.key.member, row.key.sort)]

@@ -1,4 +1,4 @@
-"""Says to the client of one socket all that is no row: ends of watches, errors, warnings and news of the socket."""
+"""Sends the frames of one socket that have no rows: ends of watches, errors, warnings and news of the socket."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +15,7 @@ MAX_WARNINGS = 16
 
 @dataclass(slots=True, eq=False)
 class Replies:
-    """Frames about the socket, and the last ones of watches. They go before all rows that wait."""
+    """Frames about the socket, and the last frames of watches. They go before all waiting rows."""
 
     codec: Codec
     writer: SocketWriter
@@ -29,7 +29,7 @@ class Replies:
     def ended(
         self, watch_id: int, path: Path = (), error: EdgeError | None = None, retry_ms: int | None = None
     ) -> None:
-        """Says that a watch or a place of it has ended: as asked for, or by an error."""
+        """Reports the end of a watch, or of one of its places: as requested, or by an error."""
         ended = Ended()
         if error is not None:
             self.metrics.errors.labels(error.code).inc()
@@ -38,12 +38,12 @@ class Replies:
             self.writer.put(frame)
 
     def error(self, error: EdgeError, retry_ms: int | None = None) -> None:
-        """Says that a frame of the client, or a part of one, has failed."""
+        """Reports an error in a frame of the client, or in a part of one."""
         self.metrics.errors.labels(error.code).inc()
         self.say(error=Problem(code=error.code, message=str(error), retry_ms=retry_ms))
 
     def warn(self, name: str, code: str, text: str) -> None:
-        """Says that something was ignored: once for each name, and not more often than MAX_WARNINGS."""
+        """Reports that something was ignored: once for each name, and at most MAX_WARNINGS times."""
         if name not in self._warned and len(self._warned) < MAX_WARNINGS:
             self._warned.add(name)
             self.say(warning=Problem(code=code, message=text))

@@ -1,4 +1,4 @@
-"""A watch of a client: its first place, and, with steps, a place below for each row that names one."""
+"""A watch of a client: its first place and, with steps, a place below each row that names a group."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ ROOT: Path = ()
 class Tree:
     """The places of one watch.
 
-    A row is followed when it is taken to be sent: a client hears of a row before the places that it brings.
+    A row is followed when it is taken to be sent, so that a client gets a row before the places below it.
     """
 
     request: WatchRequest
     watches: Watches
-    """Those of its socket."""
+    """The watches of its socket."""
     interval: float
     """In seconds."""
     parent: ChannelWatch | None = None
-    """Of a channel's watch."""
+    """The channel, if the watch belongs to one."""
     prefix: Path = ()
-    """The name of a channel's watch."""
+    """The name of the watch in its channel; empty without a channel."""
     places: dict[Path, Place] = field(default_factory=dict, init=False)
     _below: dict[Path, str] = field(default_factory=dict, init=False)
     """The tokens of places that have not begun."""
@@ -80,7 +80,7 @@ class Tree:
         self._owes_current = False
 
     def completed(self, place: Place) -> None:
-        """A place has been sent its token: the client drops places below without a row, and so do their tokens here."""
+        """Notes that a place has been sent its token, and drops tokens of places below without a row, as clients do."""
         if place.is_complete:
             return
         place.is_complete = True
@@ -92,11 +92,11 @@ class Tree:
 
     @property
     def owes_current(self) -> bool:
-        """Whether the client has not been told yet that it has everything."""
+        """Whether the client is still to be told that it has everything."""
         return self._owes_current if self.parent is None else self.parent.owes_current
 
     def take_current(self) -> bool:
-        """Whether the client is to be told now that it has everything; true once."""
+        """Returns whether to tell the client now that it has everything; True once."""
         if self.parent is not None:
             return self.parent.take_current()
         is_complete = self._owes_current and self.is_complete
@@ -104,7 +104,7 @@ class Tree:
         return is_complete
 
     def follow(self, place: Place, row: KeyState) -> None:
-        """Watches the place that a row names now, and no other for this row."""
+        """Watches the place that a row names now; ends the row's previous place if that is another one."""
         depth = len(place.path)
         if depth == len(self.request.steps) or self.places.get(place.path) is not place:
             return
@@ -183,7 +183,7 @@ class Tree:
             self.watches.writer.ready(root)
 
     def _end(self, path: Path) -> None:
-        """As `_prune`, and tells the client, to which the row says nothing of it."""
+        """Like `_prune`, and tells the client, which cannot see it from the row."""
         if path in self.places:
             self._prune(path)
             self.watches.replies.ended(self.id, (*self.prefix, *path))

@@ -1,11 +1,11 @@
-"""A signal and a queue, as asyncio has them, in a tenth of the memory: an idle socket has one of each."""
+"""A signal and a queue like asyncio's, in a tenth of the memory: an idle socket has one of each."""
 
 import asyncio
 from typing import Any
 
 
 class Signal:
-    """As asyncio.Event; it is set at first."""
+    """Like asyncio.Event, but set at first."""
 
     __slots__ = ("_is_set", "_waiters")
 
@@ -14,11 +14,11 @@ class Signal:
         self._waiters: tuple[asyncio.Future[None], ...] = ()
 
     def is_set(self) -> bool:
-        """Whether nobody has to wait."""
+        """Whether `wait` returns at once."""
         return self._is_set
 
     def set(self) -> None:
-        """Wakes those who wait."""
+        """Wakes all waiters."""
         self._is_set = True
         waiters, self._waiters = self._waiters, ()
         for waiter in waiters:
@@ -26,11 +26,11 @@ class Signal:
                 waiter.set_result(None)
 
     def clear(self) -> None:
-        """Lets all wait until it is set."""
+        """Makes `wait` block until it is set."""
         self._is_set = False
 
     async def wait(self) -> None:
-        """Returns as soon as it is set, or has been set meanwhile."""
+        """Waits until it is set, even if it is cleared again at once."""
         if not self._is_set:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters += (waiter,)
@@ -38,7 +38,7 @@ class Signal:
 
 
 class Inbox:
-    """As asyncio.Queue without a limit, for one reader."""
+    """Like asyncio.Queue without a limit, for one reader."""
 
     __slots__ = ("_items", "_waiter")
 

@@ -1,4 +1,4 @@
-"""The watches of one socket: which there are, their limits, and their ends."""
+"""The watches of one socket: their beginnings, limits and ends."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from ws_edge.session.replies import Replies
 from ws_edge.session.tree import Tree
 
 STORE_CHANGED_SPREAD_MS = 5000
-"""Watchers of a store that has changed come back at random times within it."""
+"""Clients with watches of a changed store return at random times within this period."""
 
 
 @dataclass(slots=True, eq=False)
@@ -36,7 +36,7 @@ class Watches:
     _places_below: int = field(default=0, init=False)
 
     def begin(self, request: WatchRequest | ChannelRequest | RefusedWatch) -> None:
-        """Begins a watch, or says why there is none."""
+        """Begins a watch, or reports the error because of which it cannot begin."""
         if request.id <= self._highest:
             text = f"watch {request.id}: the id is not above {self._highest}, the highest of this socket: take the next"
             self.replies.error(IdUsedError(text))
@@ -54,7 +54,7 @@ class Watches:
             self.replies.ended(request.id, (), error)
 
     def end(self, watch_id: int) -> None:
-        """Ends a watch as the client asks; does nothing when it has ended already."""
+        """Ends a watch at the client's request; does nothing when it has already ended."""
         tree = self._trees.get(watch_id)
         if tree is not None:
             self.end_tree(tree)
@@ -62,7 +62,7 @@ class Watches:
             self.replies.warn(f"unwatch {watch_id}", "unknown_watch", f"unwatch: there was no watch {watch_id}")
 
     def end_stores(self, stores: Collection[str]) -> None:
-        """Ends all watches of these stores, which are others now, and tells the client when to ask for them again."""
+        """Ends all watches of these changed stores, and tells the client when to request them again."""
         for tree in tuple(self._trees.values()):
             if isinstance(tree, ChannelWatch):
                 tree.restart(stores)
@@ -72,7 +72,7 @@ class Watches:
                 self.end_tree(tree, error, randrange(STORE_CHANGED_SPREAD_MS))  # noqa: S311  it is no secret
 
     def close(self) -> None:
-        """Ends all watches without a word."""
+        """Ends all watches without a frame."""
         for tree in tuple(self._trees.values()):
             del self._trees[tree.id]
             tree.close()
@@ -84,7 +84,7 @@ class Watches:
     def add(self, place: Place) -> None:
         """Counts a place that begins.
 
-        Raises TooManyWatchesError or TooManyFieldListsError when it may not be watched.
+        Raises TooManyWatchesError or TooManyFieldListsError when it exceeds a limit.
         """
         limit = self.context.settings.max_places
         if place.full_path and self._places_below >= limit:
@@ -94,13 +94,13 @@ class Watches:
         self._places_below += bool(place.full_path)
 
     def remove(self, place: Place) -> None:
-        """The place has ended: it counts no more, and no frame of it is sent."""
+        """Removes an ended place from the counts, and drops its unsent frames."""
         self.reservation.remove(place.weight, place.question.store.name, place.view.fields)
         self._places_below -= bool(place.full_path)
         self.writer.withdraw(place)
 
     def tree_of(self, request: WatchRequest, channel: ChannelWatch | None = None, prefix: Path = ()) -> Tree:
-        """Returns the tree of a watch, not begun. Raises RequestError when there may be none."""
+        """Returns the tree of a watch, which has not begun. Raises RequestError when it is not allowed."""
         check_rights(self.consumer, request.question, request.steps)
         interval = self.context.interval(request.interval_ms, request.question.store)
         return Tree(request, self, interval, channel, prefix)
@@ -108,7 +108,7 @@ class Watches:
     def end_tree(
         self, tree: Tree | ChannelWatch, error: RequestError | None = None, retry_ms: int | None = None
     ) -> None:
-        """Ends a watch, which may have ended already, and tells the client."""
+        """Ends a watch, unless it has already ended, and tells the client."""
         if self._trees.pop(tree.id, None) is not None:
             tree.close()
             self.replies.ended(tree.id, (), error, retry_ms)

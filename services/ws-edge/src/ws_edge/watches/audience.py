@@ -1,4 +1,4 @@
-"""Those who watch the same of a question, and so are sent the same changes."""
+"""Groups the subscriptions of a question that are sent the same changes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -17,13 +17,13 @@ class Audience:
 
     question: Question
     consumer: Consumer
-    """One of them: all of them see the same."""
+    """The consumer of one of them; all see the same."""
     fields: tuple[str, ...]
     delta: bool
     members: int = field(default=0, init=False)
-    """How many subscriptions there are."""
+    """The number of subscriptions."""
     mask: int = field(init=False)
-    """That of their tokens."""
+    """The mask of their tokens."""
 
     def __post_init__(self) -> None:
         self.mask = mask_of(self.question, self.fields, self.consumer)
@@ -34,13 +34,13 @@ class Audience:
         return reader_of(self.question.store, self.consumer), self.fields, self.delta
 
     def seen(self, row: KeyState | None) -> KeyState | None:
-        """Returns the row as its members see it; None when they may not."""
+        """Returns the row as its members see it; None when they may not see it."""
         return seen_by(self.consumer, row) if row is not None and may_see(self.consumer, row) else None
 
     def change(self, move: Move, *, has_base: bool) -> tuple[Names, bool] | None:
-        """Returns which fields of a row have changed, and whether a client may hold the row; None when it is no news.
+        """Returns a row's changed fields, and whether a client may hold the row; None if members see no change.
 
-        Without a base the client holds another version than the one before the change.
+        Without a base, the client holds another version than the one before the change.
         """
         saw, sees = move.is_seen(self.consumer)
         if not (saw or sees):
@@ -53,7 +53,7 @@ class Audience:
         return None if names is not None and not names else (names, True)
 
     def batch(self, moves: Iterable[Move]) -> Batch:
-        """Returns the changes for those for whom nothing waits; NOTHING when they are no news."""
+        """Returns the changes for members without waiting entries; NOTHING if members see no change."""
         pending = Pending()
         for move in moves:
             if (change := self.change(move, has_base=True)) is not None:

@@ -1,6 +1,6 @@
-"""Turns the subscriptions of all sockets into one read per question, and each result into the news of each of them.
+"""Turns the subscriptions of all sockets into one read per question, and each result into news for each subscription.
 
-The hub does no input or output and never waits: the poller asks it for due reads and hands it the results, and it
+The hub does no input or output and never waits: the poller takes due reads and hands over the results, and the hub
 tells subscribers that their subscriptions have news. Times are seconds of one monotonic clock.
 """
 
@@ -14,16 +14,16 @@ from ws_edge.watches.timing_wheel import TimingWheel
 from ws_edge.watches.watch import Watch, WatchStatus
 
 RETRY_S = 0.1
-"""After how long a question that nobody answered for is asked again, when its subscriptions set no longer time."""
+"""How long after a failed read a question is asked again, unless the interval of its subscriptions is longer."""
 
 CURRENT, QUEUED = SubscriptionStatus.CURRENT, SubscriptionStatus.QUEUED
 
 
 class Hub:
-    """All questions that are watched."""
+    """All watched questions."""
 
     def __init__(self, clock: Callable[[], float], tick: float, wake: Callable[[], None] = lambda: None) -> None:
-        """`tick` is the resolution of times; `wake` is called when `take_due` is to be called before `next_at`."""
+        """`tick` is the resolution of times. The hub calls `wake` when `take_due` is needed before `next_at`."""
         now = clock()
         self._clock = clock
         self._watches: dict[Question, Watch] = {}
@@ -34,16 +34,16 @@ class Hub:
         """Subscriptions that wait for their interval."""
         self.subscriptions = 0
         self.skipped = 0
-        """Versions that were replaced before a slow subscriber took them, since the start."""
+        """How many versions were replaced before a slow subscriber took them, since the start."""
 
     @property
     def watches(self) -> int:
         return len(self._watches)
 
     def subscribe(self, subscriber: Subscriber, question: Question, options: WatchOptions) -> Subscription:
-        """Starts a subscription, which begins within the call when the rows are fresh enough, else later.
+        """Starts a subscription, which begins within the call if the rows are fresh enough, else later.
 
-        Raises MalformedFrameError when the token of the options is none.
+        Raises MalformedFrameError for an invalid token in the options.
         """
         now = self._clock()
         watch = self._watches.get(question) or Watch(question, now)
@@ -79,7 +79,7 @@ class Hub:
             del self._watches[watch.question]
 
     def take_due(self) -> list[Watch]:
-        """Returns watches due for a timed read (ASKED) or long poll (HELD), each once until it is answered for."""
+        """Returns watches that are due for a timed read (ASKED) or a long poll (HELD), each once until its answer."""
         due = [watch for watch in self._due_now if watch.status in (WatchStatus.ASKED, WatchStatus.HELD)]
         self._due_now.clear()
         for slot, watch in self._reads.take(self._clock()):
@@ -92,7 +92,7 @@ class Hub:
         return due
 
     def advance(self) -> None:
-        """Tells subscribers of subscriptions with news after their interval."""
+        """Notifies the subscribers of subscriptions that have news and have reached the end of their interval."""
         now = self._clock()
         for _, subscription in self._queue.take(now):
             if subscription.status is QUEUED:
@@ -111,15 +111,15 @@ class Hub:
         self._go_on(watch, now)
 
     def unchanged(self, watch: Watch, progress: Progress) -> None:
-        """Takes a replica's answer that nothing is newer."""
+        """Takes a replica's answer that there is nothing newer."""
         watch.window.unchanged(progress.position)
         watch.lag_ms = progress.lag_ms
         self._go_on(watch, self._clock())
 
     def failed(self, watch: Watch, error: RequestError) -> None:
-        """Nobody has answered, or only with an error; the question is asked again at its interval.
+        """Notes a failed read; the question is asked again at its interval.
 
-        Its subscriptions are told at once when a row is too large; else they say that they are blind after a while.
+        Subscriptions get the error at once when a row is too large; otherwise they become blind after a while.
         """
         now = self._clock()
         if watch.failing_since is None:
@@ -132,11 +132,11 @@ class Hub:
         self._ask_later(watch, now)
 
     def release(self, watch: Watch) -> None:
-        """The long poll that held the watch no longer does; it is scheduled anew."""
+        """Schedules a watch anew that is no longer held by its long poll."""
         self._ask_again(watch, self._clock())
 
     def next_at(self) -> float:
-        """When `take_due` and `advance` are to be called next, unless `wake` is called before."""
+        """Returns when to call `take_due` and `advance` next, unless `wake` is called before."""
         return self._queue.next_at(self._clock())
 
     def _go_on(self, watch: Watch, now: float) -> None:
@@ -149,10 +149,10 @@ class Hub:
                 if not is_behind and (is_asked or window.can_begin(subscription.token)):
                     self._begin(subscription, now)
                 elif subscription.status is WAITING:
-                    # A replica that is behind is asked again at the interval of the watch, not at once.
+                    # A replica that lags is asked again at the interval of the watch, not at once.
                     watch.waiting[subscription] = is_behind
         if window.position is not None and not all(watch.waiting.values()):
-            # What was asked for left out those who came meanwhile.
+            # The query did not regard subscriptions that came while it was under way.
             self._ask_now(watch, now)
         elif watch.status is not WatchStatus.HELD:
             self._ask_again(watch, now)
@@ -170,7 +170,7 @@ class Hub:
 
     def _ask_later(self, watch: Watch, now: float) -> None:
         if watch.status is not WatchStatus.ENDED:
-            # Ticks that passed while the question was asked are skipped, not made up for.
+            # Ticks that passed while the question was asked are skipped.
             interval = watch.pause(now) or RETRY_S
             missed = max(0.0, now - watch.due) // interval
             watch.status = WatchStatus.SCHEDULED

@@ -10,7 +10,7 @@ from ws_edge.watches.pending import Names
 
 @dataclass(slots=True, eq=False)
 class Move:
-    """A row that has come into a window, changed or left it, as of a position."""
+    """A row that has entered a window, changed in it or left it, as of a position."""
 
     key: str
     """The name of the row in its group; empty for a key."""
@@ -18,9 +18,9 @@ class Move:
     after: KeyState | None
     position: Position
     _seen_by_all: tuple[bool, bool] | None = field(default=None, init=False)
-    """As `is_seen`, when it is the same for every consumer."""
+    """The result of `is_seen`, if it is the same for every consumer."""
     _names: dict[tuple[int, int], Names] = field(default_factory=dict, init=False)
-    """Names of changed fields by the views that were compared: all who see the same share them."""
+    """The names of changed fields, by the two views compared. Consumers who see the same share them."""
 
     def __post_init__(self) -> None:
         if all(state is None or state.owner == EVERYONE for state in (self.before, self.after)):
@@ -31,9 +31,9 @@ class Move:
         return self._seen_by_all or (_is_seen(consumer, self.before), _is_seen(consumer, self.after))
 
     def names(self, consumer: Consumer) -> Names:
-        """Returns the changed fields, as the consumer sees them; None when all of the row counts as new.
+        """Returns the changed fields, as the consumer sees them; None when the whole row counts as new.
 
-        That is so of one that has another sort value, or cannot be read.
+        A row with another sort value, or one that cannot be read, counts as new.
         """
         if self.before is None or self.after is None or self.before.key != self.after.key:
             return None

@@ -1,4 +1,4 @@
-"""The keys of rows that one subscription still has to send: in which order, and how much of each row."""
+"""The keys of rows that one subscription still has to send, in their order, with the fields to send."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ Names = frozenset[str] | None
 
 
 class Entry(NamedTuple):
-    """A key that waits. The row itself is looked up when it is sent, so that it is the newest."""
+    """A waiting key. Its row is looked up when it is sent, so that the newest version is sent."""
 
     names: Names
-    """Fields that have changed since the row that the client holds; None when it is to get the whole row."""
+    """The fields that have changed since the version that the client holds; None to send the whole row."""
     held: bool
     """Whether the client may hold a row under the key."""
     snapshot: bool = False
@@ -25,15 +25,15 @@ class Entry(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """Changes that wait alike for many subscriptions, and the news that were made of them for the first."""
+    """Changes that many subscriptions share, and the news that the first of them has made."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
     news: dict[Any, Any] = field(default_factory=dict)
-    """By how they were made; they are as of `position`."""
+    """The news as of `position`, by codec and view."""
     position: Position | None = None
 
     def news_at(self, position: Position) -> dict[Any, Any]:
-        """Returns the news; those as of another position are forgotten."""
+        """Returns the news as of the position, and forgets those of another one."""
         if self.position is not position:
             self.position, self.news = position, {}
         return self.news
@@ -46,8 +46,8 @@ NOTHING = Batch()
 class Pending:
     """Entries by key, so that a slow client costs a bounded amount of memory.
 
-    They are taken in rounds, each of the keys that waited when it began: so each round ends, however often keys change.
-    Those who wait for the same share a batch, until one of them takes a part of it or has to wait for more.
+    Entries are taken in rounds. A round has the keys that waited when it began, so it ends however often keys change.
+    Subscriptions with the same entries share a batch, until one of them takes a part of it or gets further entries.
     """
 
     batch: Batch | None = field(default=NOTHING, init=False)
@@ -57,7 +57,7 @@ class Pending:
     """How many of the oldest entries belong to the round."""
     _is_offered: bool = field(default=False, init=False)
     _baseless: frozenset[str] = field(default=frozenset(), init=False)
-    """Keys of which the client got an error: the next version is sent whole."""
+    """Keys for which the client got an error: the next version is sent whole."""
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -67,7 +67,7 @@ class Pending:
 
     @property
     def is_clear(self) -> bool:
-        """Whether nothing waits, and the client has each row as it was sent."""
+        """Whether nothing waits, and no row was replaced by an error."""
         return not self.entries and not self._baseless
 
     def share(self, batch: Batch) -> None:
@@ -75,13 +75,13 @@ class Pending:
         self.batch, self.entries, self._is_offered = batch, batch.entries, False
 
     def begin(self, keys: Iterable[str], held: bool) -> None:
-        """Adds the rows that a subscription begins with, each whole; `held` says whether the client may hold them."""
+        """Adds the rows with which a subscription begins, each whole. `held` is whether the client may hold them."""
         self._own().update((key, Entry(None, held, snapshot=True)) for key in keys)
 
     def add(self, key: str, names: Names, held: bool) -> bool:
-        """Adds a change; names unite with those of the entry that waits, which stays where it is.
+        """Adds a change. Its names are merged into a waiting entry of the key, which keeps its place in the order.
 
-        Returns whether a version that the subscriber knows of was left out by it.
+        Returns whether this replaces a version of which the subscriber was notified.
         """
         entries = self._own()
         entry = entries.get(key)

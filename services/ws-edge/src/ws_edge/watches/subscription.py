@@ -21,35 +21,35 @@ if TYPE_CHECKING:
     from ws_edge.watches.watch import Watch
 
 LARGE_ROW = 8192
-"""Bytes of an encoded row that may be beyond a frame as JSON. A client that resumes may have got an error in its place,
-so it is no base of a delta."""
+"""Size of an encoded row, in bytes, from which its JSON may exceed a frame. A client that resumes may have got an error
+instead of the row, so such a row is no base of a delta."""
 
 BLIND_AFTER_S = 3.0
-"""For so long answers may stay out before a subscription counts as blind."""
+"""How long answers may be missing before a subscription counts as blind."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """How a subscriber wants a question to be answered."""
+    """The options of a subscription."""
 
     consumer: Consumer
     interval: float = 0.0
-    """The shortest time between two frames, in seconds; 0 tells each change as soon as the edge has it."""
+    """The shortest time between two frames, in seconds; 0 sends each change as soon as the edge has it."""
     fields: tuple[str, ...] = ()
-    """The fields of a row that are told, sorted; empty for all. A change of none of them is no news."""
+    """The fields of a row to send, sorted; empty for all. Changes of other fields are no news."""
     delta: bool = False
-    """Whether changed fields alone are told of a row that the client holds."""
+    """Whether only changed fields are sent of a row that the client holds."""
     token: str = ""
-    """The last token that the client got; empty begins with all rows."""
+    """The client's last token; empty to begin with all rows."""
 
 
 class Subscriber(Protocol):
-    """Hears of subscriptions with news. The hub calls it on the event loop: it must neither block nor raise."""
+    """Is notified of subscriptions with news. The hub calls it on the event loop: it must neither block nor raise."""
 
     __slots__ = ()
 
     def ready(self, subscription: Subscription, /) -> None:
-        """The subscription has news; called within `subscribe` as well, and again when there are more."""
+        """Notes that the subscription has news. Called again for more news, and maybe already within `subscribe`."""
 
 
 class Beginning(NamedTuple):
@@ -62,9 +62,9 @@ class RowNews(NamedTuple):
     """A row to be sent, as its consumer sees it."""
 
     state: KeyState
-    """Without a row it has left, or is not the consumer's to see."""
+    """The state of the row; without a row it has left, or the consumer may not see it."""
     names: Names = None
-    """The fields that have changed since the row that the client holds; None for the whole row."""
+    """The fields that have changed since the version that the client holds; None for the whole row."""
     skipped: int = 0
     """How many versions were left out because the client read slowly."""
     snapshot: bool = False
@@ -72,12 +72,12 @@ class RowNews(NamedTuple):
 
 
 class SubscriptionStatus(Enum):
-    """Where a subscription is between its start and its end. The hub alone changes it."""
+    """The state of a subscription between its start and its end. Only the hub changes it."""
 
     WAITING = auto()
-    """Its first answer has not come, or none that is as new as its token."""
+    """It waits for its first answer, or for one that is as new as its token."""
     CURRENT = auto()
-    """It has begun, and its subscriber knows of its news."""
+    """It has begun, and its subscriber is notified of its news."""
     QUEUED = auto()
     """It has begun, and waits for its interval to be over."""
     ENDED = auto()
@@ -89,11 +89,11 @@ WAITING, ENDED = SubscriptionStatus.WAITING, SubscriptionStatus.ENDED
 
 @dataclass(slots=True, eq=False)
 class Subscription:
-    """A question as one subscriber asks it.
+    """A question of one subscriber.
 
     Frames are made by `take_beginning`, then `take_row` as often as rows fit, then `take_token`. A round has the keys
-    that wait when it begins, and a token as of its beginning ends it: so a client that never catches up is complete
-    again and again. `ahead` of the token says how much newer its rows may be.
+    that wait when it begins, and ends with a token as of its beginning. So even a client that never catches up is
+    complete again and again. `ahead` of the token is by how many offsets its rows may be newer.
     """
 
     watch: Watch
@@ -101,16 +101,16 @@ class Subscription:
     subscriber: Subscriber
     options: WatchOptions
     asked_at: float
-    """When it was subscribed, in seconds of the hub's clock."""
+    """When the subscription was made, in seconds of the hub's clock."""
     status: SubscriptionStatus = field(default=SubscriptionStatus.WAITING, init=False)
     next_at: float = field(default=0.0, init=False)
     """When its interval is over."""
     token: Resumption | None = field(default=None, init=False)
-    """The client's; None when it has none."""
+    """The client's token; None when it has none for this question."""
     is_complete: bool = field(default=False, init=False)
-    """Whether it has given a token since it began."""
+    """Whether a token was taken since it began."""
     failure: RequestError | None = field(default=None, init=False)
-    """Why its row cannot be read, until the subscriber has taken it."""
+    """The error because of which its row cannot be read, until the subscriber takes it."""
     _pending: Pending = field(default_factory=Pending, init=False)
     _beginning: Beginning | None = field(default=None, init=False)
     _owes_token: bool = field(default=False, init=False)
@@ -121,7 +121,7 @@ class Subscription:
     """The newest position of the rows and departures that were taken; None when the last token is no older."""
     _last_token: Position | None = field(default=None, init=False)
     _floor: Position | None = field(default=None, init=False)
-    """Of a key that resumed from a position that is not known here yet: what is not newer is no news."""
+    """For a key that resumed from a position not known here yet: that position. Rows that are not newer are no news."""
 
     def __post_init__(self) -> None:
         self.token = resumption_of(self.audience.mask, self.options.token)
@@ -152,11 +152,11 @@ class Subscription:
 
     @property
     def is_level(self) -> bool:
-        """Whether the client has all that is known here, as of the last token."""
+        """Whether the last token covers all rows that are known here."""
         return self._pending.is_clear and self._sent is None and not self._owes_token
 
     def take_all(self) -> None:
-        """Takes all that waits and its token, as one of the shared news."""
+        """Takes all waiting rows and their token, which are sent as shared news."""
         self._pending.share(NOTHING)
         self._last_token = self.watch.window.position
 
@@ -166,7 +166,7 @@ class Subscription:
         return beginning
 
     def take_failure(self) -> RequestError | None:
-        """Returns why the row cannot be read, once each time that this begins."""
+        """Returns the error because of which the row cannot be read, once each time that reading begins to fail."""
         failure, self.failure = self.failure, None
         return failure
 
@@ -201,7 +201,7 @@ class Subscription:
         return self._token_of(position)
 
     def bookmark(self) -> str:
-        """Returns a newer token, when nothing has happened since the last one but that the position has moved."""
+        """Returns a newer token if only the position has moved since the last one; else an empty text."""
         position, last = self._known(), self._last_token
         is_quiet = self.is_complete and not self.has_news and not self._is_in_round
         if not is_quiet or position is None or position == last or not self._can_resume():
@@ -209,11 +209,11 @@ class Subscription:
         return self._token_of(position)
 
     def failed(self, key: str) -> None:
-        """Notes that a row could not be sent, so that its next version comes whole."""
+        """Notes that a row could not be sent, so that its next version is sent whole."""
         self._pending.failed(key)
 
     def rows(self) -> Iterator[KeyState]:
-        """Returns the rows that the client holds: those that the consumer may see, but for the ones that wait."""
+        """Returns the rows that the client holds: those that the consumer may see, except waiting ones."""
         return (row for row in self.visible_rows() if row.key.member not in self._pending)
 
     def visible_rows(self) -> Iterator[KeyState]:
@@ -249,7 +249,7 @@ class Subscription:
     def note(self, moves: Sequence[Move], batches: dict[Audience, Batch]) -> int:
         """Adds changes of the window, except those that the consumer may not see or the client has.
 
-        `batches` are those of the audiences that were asked before. Returns how many versions were left out by it,
+        `batches` has the changes of each audience, and is filled by this call. Returns how many versions were left out
         because the client reads slowly.
         """
         if self.audience.members > 1 and self._floor is None and self._pending.is_clear:
@@ -270,11 +270,11 @@ class Subscription:
         return self._pending.add(move.key, *change)
 
     def offered(self) -> None:
-        """Notes that the subscriber knows of the news."""
+        """Notes that the subscriber was notified of the news."""
         self._pending.offered()
 
     def end(self) -> None:
-        """Lets go of the subscriber, which must not live as long as somebody remembers the subscription."""
+        """Drops the subscriber, so that it is not kept alive by references to the subscription."""
         self.status = ENDED
         del self.subscriber
 
@@ -283,7 +283,7 @@ class Subscription:
         self._pending.begin_round()
 
     def _known(self) -> Position | None:
-        """The position up to which everything is known here, or at the client; None while the window is read anew."""
+        """Returns the position up to which the edge or the client has everything; None while the window is outdated."""
         position, floor = self.watch.window.position, self._floor
         if self.watch.window.is_outdated or position is None:
             return None
@@ -305,7 +305,7 @@ class Subscription:
         return token_of(self.audience.mask, position, max(0, ahead))
 
     def _state_of(self, key: str) -> KeyState:
-        """The newest row as the consumer sees it; a state without one when there is none for it."""
+        """Returns the newest row as the consumer sees it; a state without a row when there is none to see."""
         window = self.watch.window
         state = self.audience.seen(window.rows.get(key))
         if state is None:
@@ -315,6 +315,6 @@ class Subscription:
         return state
 
     def _can_resume(self) -> bool:
-        """Whether nothing is hidden row by row, so that a position says which rows the client has."""
+        """Returns whether no single rows are hidden, so that a position determines the rows that the client has."""
         question = self.watch.question
         return question.is_key or question.store.rule.shows_all(self.options.consumer)

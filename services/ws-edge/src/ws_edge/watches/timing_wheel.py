@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 class TimingWheel(Generic[T]):
-    """Items by the slot of time in which they are due, each once, at a cost of the due items alone."""
+    """Items by the slot of time in which they are due, each once. `take` costs time only for due items."""
 
     def __init__(self, tick: float, now: float) -> None:
         """`tick` is the length of a slot in seconds; times are those of any monotonic clock."""
@@ -17,25 +17,25 @@ class TimingWheel(Generic[T]):
         self._slot_of: dict[T, int] = {}
 
     def add(self, item: T, at: float) -> None:
-        """Puts the item, out of the slot where it is, into the first that starts at `at` or later and was not taken."""
+        """Moves the item into the first slot that starts at `at` or later and was not taken yet."""
         self.discard(item)
         # A time that is a whole number of slots may be a hair above it as a float.
         slot = self._slot_of[item] = max(ceil(at / self.tick - 1e-6), self._next)
         self._slots.setdefault(slot, {})[item] = None
 
     def discard(self, item: T) -> bool:
-        """Takes the item out, so that nothing of it is kept until it would have been due; returns whether it was in."""
+        """Removes the item at once, before it is due; returns whether it was in."""
         slot = self._slot_of.pop(item, None)
         if slot is not None:
             del self._slots[slot][item]
         return slot is not None
 
     def due_at(self, item: T) -> float:
-        """When the slot of the item starts."""
+        """Returns when the slot of the item starts."""
         return self._slot_of[item] * self.tick
 
     def take(self, now: float) -> list[tuple[int, T]]:
-        """Takes out all items of started slots, with their slots, in the order in which they are due."""
+        """Removes and returns all items of started slots, with their slots, in the order in which they are due."""
         last = int(now / self.tick + 1e-6)
         first, self._next = self._next, last + 1
         # After a long pause there may be far more empty slots than filled ones.
@@ -46,5 +46,5 @@ class TimingWheel(Generic[T]):
         return due
 
     def next_at(self, now: float) -> float:
-        """When the slot after the one of `now` starts."""
+        """Returns when the slot after the one of `now` starts."""
         return (int(now / self.tick + 1e-6) + 1) * self.tick

@@ -1,8 +1,8 @@
 """The resume token of a place: a position, bound to the question that it answers.
 
-A token is the base64url of an epoch, XORed with the mask of its question, and of two varints: the offset + 1, and how
-far the rows that were sent are newer, left out when 0. With any other question the epoch comes out as one that no topic
-has, so the place begins with all rows.
+A token is the base64url of an epoch, XORed with the mask of its question, and of two varints: the offset + 1, and by
+how many offsets rows that were sent may be newer, left out when 0. With any other question it decodes to an epoch that
+no topic has, so the place begins with all rows.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -18,7 +18,7 @@ VERSION = "1"
 EPOCH_BYTES = 8
 MAX_EPOCH = 2**63 - 1
 MAX_TOKEN = 40
-"""Characters of the longest token that is read; one of today has 15."""
+"""The length of the longest token that is read, in characters; a current token has 15."""
 
 
 class Resumption(NamedTuple):
@@ -29,12 +29,12 @@ class Resumption(NamedTuple):
 
     @property
     def needed(self) -> Position:
-        """The position that a replica must have reached, so that no row of the client goes back."""
+        """The position that a replica must have reached before it answers, so that no row of the client goes back."""
         return Position(self.position.epoch, self.position.offset + self.ahead)
 
 
 def mask_of(question: Question, fields: tuple[str, ...], consumer: Consumer) -> int:
-    """Returns the mask of a question: another for whatever may change the rows that answer it."""
+    """Returns the mask of a question. It differs when anything differs that may change the rows of the answer."""
     store, reader = question.store, reader_of(question.store, consumer)
     asked = store.name, question.group, question.sort_from, question.sort_to, question.limit, question.reverse
     parts = VERSION, *map(str, asked), "\1".join(fields), repr(store.rule), repr(store.private), reader
@@ -50,7 +50,7 @@ def reader_of(store: Store, consumer: Consumer) -> str:
 
 
 def token_of(mask: int, position: Position, ahead: int = 0) -> str:
-    """Returns the token of a position; `ahead` is how far rows that were sent are newer."""
+    """Returns the token of a position; `ahead` is by how many offsets rows that were sent may be newer."""
     content = (position.epoch ^ mask).to_bytes(EPOCH_BYTES, "big") + _varint(position.offset + 1)
     if ahead:
         content += _varint(ahead)
@@ -58,7 +58,7 @@ def token_of(mask: int, position: Position, ahead: int = 0) -> str:
 
 
 def resumption_of(mask: int, token: str) -> Resumption | None:
-    """Reads a token. Returns None when it is none of this question, as far as that shows; then all rows are due."""
+    """Reads a token. Returns None when it is recognizably not one of this question; then all rows are sent."""
     if not token or len(token) > MAX_TOKEN:
         return None
     try:

@@ -1,4 +1,4 @@
-"""A question that is watched: its subscriptions, its next read, and since when nobody has answered for it."""
+"""A watched question: its subscriptions, its next read, and since when its reads fail."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ws_edge.watches.subscription import WAITING, Subscriber, Subscription, Watc
 from ws_edge.watches.window import Window
 
 UNKNOWN_SHARE = 0.01
-"""A key that has had no row for a while is read again after this share of that time: most will never have one."""
+"""A key without a row is read again after this share of the time it has had none: most will never have one."""
 
 MAX_UNKNOWN_S = 1.0
 
 
 class WatchStatus(Enum):
-    """How a watch is read. The hub alone changes it."""
+    """How a watch is read. Only the hub changes it."""
 
     SCHEDULED = auto()
     """Its next timed read is in the schedule."""
     ASKED = auto()
-    """A timed read of it is due or under way."""
+    """Its timed read is due or under way."""
     HELD = auto()
     """It is in a long poll, so the edge has its changes at once."""
     ENDED = auto()
@@ -35,7 +35,7 @@ class WatchStatus(Enum):
 
 @dataclass(slots=True, eq=False)
 class Watch:
-    """A question, its known rows and its subscriptions: one read, however many subscriptions there are."""
+    """A question, its known rows and its subscriptions, which all share one read."""
 
     question: Question
     due: float
@@ -43,22 +43,22 @@ class Watch:
     window: Window = field(init=False)
     subscriptions: dict[Subscription, None] = field(default_factory=dict, init=False)
     audiences: dict[Any, Audience] = field(default_factory=dict, init=False)
-    """Those of its subscriptions, by all that makes them differ."""
+    """The audiences of its subscriptions, by their identity."""
     waiting: dict[Subscription, bool] = field(default_factory=dict, init=False)
-    """Those that have not begun, and whether a read that regards them has been asked for."""
+    """The subscriptions that have not begun, with whether a read that regards them was requested."""
     interval: float = field(default=0.0, init=False)
     """The shortest interval of its subscriptions, in seconds; 0 keeps it in a long poll."""
     status: WatchStatus = field(default=WatchStatus.SCHEDULED, init=False)
     confirmed_at: float = field(init=False)
-    """When a replica last answered for it, or when it began."""
+    """When a replica last answered, or when the watch began."""
     lag_ms: int = field(default=0, init=False)
-    """For how long the last answer may have been out of date; 0 for a short time."""
+    """For how long the last answer may have been out of date; 0 for a negligible time."""
     failing_since: float | None = field(default=None, init=False)
-    """Since when each read of it has failed; None when the last one has not."""
+    """Since when every read has failed; None if the last one succeeded."""
     failure: RequestError | None = field(default=None, init=False)
-    """Why its row cannot be read, as its subscriptions were told."""
+    """The error because of which its row cannot be read, as reported to its subscriptions."""
     unknown_since: float = field(init=False)
-    """Since when a key is known to have no row, or is watched."""
+    """Since when a key is known to have no row, or else is watched."""
     _skipped: int = field(default=0, init=False)
     _query: Query | None = field(default=None, init=False)
     _intervals: dict[float, int] = field(default_factory=dict, init=False)
@@ -68,7 +68,7 @@ class Watch:
         self.unknown_since = self.confirmed_at = self.due
 
     def subscription(self, subscriber: Subscriber, options: WatchOptions, now: float) -> Subscription:
-        """Returns a new subscription, which is not begun. Raises MalformedFrameError when its token is none."""
+        """Returns a new subscription, which has not begun. Raises MalformedFrameError for an invalid token."""
         made = Audience(self.question, options.consumer, options.fields, options.delta)
         audience = self.audiences.setdefault(made.identity, made)
         audience.members += 1
@@ -105,7 +105,7 @@ class Watch:
         return self._query
 
     def pause(self, now: float) -> float:
-        """Returns after how many seconds the next timed read is due; 0 when it is to be read by long poll."""
+        """Returns the seconds until the next timed read; 0 for a read by long poll."""
         is_known = not self.question.is_key or self.window.position is None or len(self.window.rows) > 0
         if self.interval == 0 or is_known:
             self.unknown_since = now
@@ -118,7 +118,7 @@ class Watch:
         return skipped
 
     def accept(self, result: RangeResult) -> bool:
-        """Takes a result over unless it is old; returns whether a subscription may have news."""
+        """Applies a result unless it is older than the rows; returns whether a subscription may have news."""
         was_outdated = self.window.is_outdated
         moves = self.window.accept(result)
         batches = dict[Audience, Batch]()

@@ -1,4 +1,4 @@
-"""The rows of a question that are known, and the removals that those who resume must hear of."""
+"""The known rows of a question, and the removals that resuming subscriptions need."""
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -13,20 +13,20 @@ from ws_edge.watches.token import Resumption
 BY_POSITION = attrgetter("position")
 
 STALE_EPOCH_LIMIT = 3
-"""So many answers in a row bring back an epoch that was left."""
+"""After so many answers in a row, a retired epoch becomes the current one again."""
 
 
 @dataclass(slots=True, eq=False)
 class Window:
-    """At most `limit` rows. Upstream is asked for the changes in the whole range.
+    """At most `limit` rows. The upstream query asks for the changes in the whole range.
 
-    When the window is full and the range goes on behind it, rows behind it are not known: if a known row leaves then,
-    the window is read anew. The removal of a key is never forgotten.
+    When the window is full and the range goes on behind it, the rows behind it are not known: if a known row leaves
+    then, the window is read anew. The removal of a key is never forgotten.
     """
 
     question: Question
     rows: dict[str, KeyState] = field(default_factory=dict, init=False)
-    """Each row by its name; that of a key is empty."""
+    """The rows by name, which is empty for a key."""
     position: Position | None = field(default=None, init=False)
     """The position up to which the rows are known; None when there has been no answer."""
     has_more: bool = field(default=False, init=False)
@@ -34,17 +34,17 @@ class Window:
     is_outdated: bool = field(default=True, init=False)
     """Whether the window must be read anew."""
     retired_epochs: frozenset[int] = field(default=frozenset(), init=False)
-    """Epochs that were left: a replica that still answers with one of them is behind."""
+    """Former epochs: a replica that still answers with one of them lags."""
     stale_answers: int = field(default=0, init=False)
-    """How many answers in a row were of retired epochs."""
+    """The number of answers in a row from retired epochs."""
     _doubled: set[str] = field(default_factory=set, init=False)
-    """Rows that stood under two keys when last heard of: when one goes, the window is read anew for the other."""
+    """Rows last seen under two keys at once: when one is removed, the window is read anew for the other."""
     _removals: OrderedDict[StoreKey, KeyState] = field(default_factory=OrderedDict, init=False)
     _removals_after: int = field(default=0, init=False)
     """All removals after this offset are remembered."""
 
     def accept(self, result: RangeResult) -> list[Move]:
-        """Takes a result over unless it is old; returns the changes of rows, in their order."""
+        """Applies a result unless it is older than the rows; returns the changes of rows, in their order."""
         if not self._is_current(result.position):
             # A replica that is behind still knows what was removed before the removals that are remembered.
             is_same_epoch = self.position is not None and self.position.epoch == result.position.epoch
@@ -63,17 +63,17 @@ class Window:
         return self._moves(before, result)
 
     def unchanged(self, position: Position | None) -> None:
-        """A replica of the current epoch has answered that nothing is newer, up to `position` if it says so."""
+        """Notes that a replica of the current epoch has nothing newer, up to `position` if it names one."""
         self.stale_answers = 0
         if position is not None and self.position is not None and self.position.epoch == position.epoch:
             self.position = max(self.position, position)
 
     def can_begin(self, token: Resumption | None) -> bool:
-        """Whether a subscription with everything through the token can begin with the known rows."""
+        """Returns whether a subscription with everything through the token can begin with the known rows."""
         return self.position is not None and not self.reaches_back(token) and not self.is_behind(token)
 
     def is_behind(self, token: Resumption | None) -> bool:
-        """Whether a subscription has to wait until as much is known here as its client may hold.
+        """Returns whether a subscription has to wait for an answer as new as the rows that its client may hold.
 
         A key does not wait: its subscription leaves out versions that are not newer than the token.
         """
@@ -82,16 +82,16 @@ class Window:
         return token.position.epoch == self.position.epoch and token.needed.offset > self.position.offset
 
     def reaches_back(self, token: Resumption | None) -> bool:
-        """Whether more removals must be asked for before a subscription can resume."""
+        """Returns whether earlier removals must be read before a subscription can resume."""
         if token is None or self.position is None:
             return token is not None
         return token.position.epoch == self.position.epoch and token.position.offset < self._removals_after
 
     def missed_after(self, after: Position) -> list[str] | None:
-        """Returns the names of the rows that have changed or left since somebody knew all up to `after`, in order.
+        """Returns the names of the rows that have changed or left after a position, in the order of these changes.
 
-        None when that is not certain: removals may have been forgotten, or the range may have had more rows than the
-        limit, now or then.
+        None when they are not certain: removals may have been forgotten, or the range may have more rows than the
+        limit, or have had more at the position.
         """
         gone = {each.key.member: each for each in self._removals.values() if each.position > after}
         is_certain = (
