@@ -25,7 +25,7 @@ LOOKUP_PAUSE_S = 0.01
 SAMPLE_S = 0.05
 CALM_S = 2.0
 PACED = {"sockets_per_s": 1000, "slow_start_s": 10}  # the edge's own defaults, which the rig takes away
-BATCHES = "BatchGetStates"  # what the edge alone asks for: the other caller looks up single keys
+BATCHES = "BatchGetStates"  # only the edge sends batches: the other caller looks up single keys
 
 
 def resumes(rig: EdgeRig) -> dict[str, float]:

@@ -84,7 +84,7 @@ class EdgeProcess(ServiceProcess):
 
 @contextmanager
 def edge_rig(sockets: int, seconds: float) -> Iterator[EdgeRig]:
-    """A rig on a broker of its own; all of it ends with the block."""
+    """Yields a rig on a broker of its own; all of its processes end with the block."""
     with tempfile.TemporaryDirectory(prefix="statecast-bench-") as temporary:
         directory = Path(temporary)
         with (

@@ -61,7 +61,7 @@ async def until_known(connections: Sequence[Connection], count: int) -> float:
 
 
 async def membership(instances: int, stores: int) -> dict[str, float]:
-    """The bytes between the members and their broker at rest, and when one comes and goes; how soon all know of it."""
+    """Measures the bytes between members and broker, at rest and when one joins and leaves, and how soon all know."""
     name, port = f"membership_{instances}x{stores}", free_port()
     advertised = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}"}
     with tempfile.TemporaryDirectory() as directory:

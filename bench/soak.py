@@ -179,7 +179,7 @@ async def _until(socket: ClientConnection, part: str) -> dict[str, Any]:
 
 
 async def call_until(end: float, address: str, requests: Counter[str]) -> None:
-    """Looks up at one instance the orders of a customer and some that nobody has, each alone and all together."""
+    """Looks up a customer's orders and some absent ones at one instance, each alone and all together."""
     async with insecure_channel(address) as channel:
         stub: QueryServiceAsyncStub = QueryServiceStub(channel)
         while time.monotonic() < end:

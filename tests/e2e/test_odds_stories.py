@@ -27,7 +27,7 @@ LARGE = ("winner", "goals", "corners")
 KEY_FIELDS = "match_id", "market_id"
 ROUNDS, ROW_BYTES = 40, 30_000
 MAX_ON_THE_WAY = 1_000_000
-"""What gateway, kernels and the edge's send buffers hold for one socket, in bytes, at the very most."""
+"""The most bytes that gateway, kernels and the edge's send buffers hold for one socket."""
 
 
 @pytest.fixture(scope="module")
@@ -238,7 +238,7 @@ async def test_who_stops_reading_delays_nobody_and_is_then_told_the_newest_of_ea
     for late in shown.values():
         numbers = [int(each["row"]["name"].partition("-")[0]) for each in late]
         assert numbers == sorted(set(numbers))
-        # An edge has shown each version to those who read beside it: what this one is not told, it is told of.
+        # The edge has sent each version to other readers, so it counts versions that this one misses as skipped.
         assert len(late) + sum(int(each.get("skipped", 0)) for each in late) == ROUNDS
         assert late[-1]["row"]["name"] == name_in(ROUNDS)
 

@@ -25,7 +25,7 @@ CHANGES = 10_000
 CHANGES_PER_S = 200
 EDGE_KILLS, QUERY_KILLS, SINGLE_KILLS = 6, 5, 4
 SINGLES = ("stream-processor", "gateway", "broker")
-"""What there is one of. Nothing is lost while it is down, and it is started again."""
+"""The parts with one instance. Nothing is lost while such a part is down, and it is started again."""
 WATCHERS = 8
 WATCHED_ONCE = 1_200
 INTERVALS_MS = (0, 200)

@@ -25,7 +25,7 @@ from testkit.waiting import eventually
 ORDERS, ROW_BYTES = 4, 30_000
 SKIPPED_WHEN_STALLED = 25 * ORDERS
 MAX_ON_THE_WAY = 1_000_000
-"""What gateway, kernels and the edge's send buffers hold for one socket, in bytes, at the very most."""
+"""The most bytes that gateway, kernels and the edge's send buffers hold for one socket."""
 
 CLOSED = "ws_edge_sockets_closed_total"
 
@@ -96,7 +96,7 @@ def test_who_stops_reading_delays_nobody_and_is_then_told_the_newest_and_what_wa
             late = changes_told(reader.frames_of(order_id))
             assert_rising(late)
             assert skipped_in(late[-1]) > 0
-            # An edge tells all who watch a key at once the same versions: what one is not told, it is told of.
+            # An edge sends all watchers of a key the same versions, and counts those that one misses as skipped.
             for active_reader in reader.beside:
                 assert versions_in(late) == versions_in(changes_told(active_reader.frames_of(order_id)))
         assert sum(map(skipped_in, reader.all_frames())) == reader.skipped() - skipped

@@ -1,4 +1,4 @@
-"""Whatever is called by REST, the edge answers with a document, or with an error that its interface names."""
+"""The edge answers every call by REST with a document, or with an error that its interface names."""
 
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -20,7 +20,7 @@ from testkit.ws_edge.edge import RunningEdge
 from ws_edge.model.states import StoreKey
 
 FRAMEWORK = frozenset({(422, "wrong_parameter"), (400, "refused"), (404, "not_found"), (405, "refused")})
-"""What is refused before a call is reached; the interface has 400, 404 and 422."""
+"""The refusals by the framework before a call is reached; the interface has 400, 404 and 422."""
 
 PAGE = ("group", "group_from", "group_to", "sort_from", "sort_to", "limit", "reverse", "fields", "page_token")
 stores = sound_or_odd(st.sampled_from(("orders-by-key", "orders-by-customer", "orders-by-item")), odd_texts)

@@ -1,4 +1,4 @@
-"""Whatever frames a client sends, the edge answers with frames of the contract, or closes with a code that it names."""
+"""The edge answers any frames of a client with frames of the contract, or closes with a code that it names."""
 
 import json
 from collections.abc import Callable
@@ -123,7 +123,7 @@ def event_of(frame: Frame) -> ServerFrame:
 
 
 def is_good_answer(frame: Frame) -> bool:
-    """Whether a frame answers GOOD; its id may have been used before, by chance. Checks it, whatever it is."""
+    """Checks any frame; returns whether it answers GOOD. The id of GOOD may have been used before, by chance."""
     event, good = event_of(frame), GOOD.watch[0].id
     is_used = event.error.code == "id_used" and event.error.message.startswith(f"watch {good}:")
     return is_used or (event.id == good and event.HasField("watching"))

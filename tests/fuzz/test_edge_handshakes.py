@@ -1,4 +1,4 @@
-"""Whatever bytes a connection begins with, the edge answers them, and opens no socket that it should not."""
+"""The edge answers a connection that begins with any bytes, and opens no socket that it should not."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ from ws_edge.codec.frames import BINARY_SUBPROTOCOL
 
 OPENED = 101
 PLAIN = frozenset({400, 404, 405, 426, 431})
-"""What the libraries below the edge answer to requests that are no handshakes: as plain text."""
+"""The statuses with which libraries below the edge answer requests that are no handshakes, as plain text."""
 PATIENCE_S = 0.03
 """How long an answer is waited for that need not come, because the request does not end."""
 
@@ -55,7 +55,7 @@ TARGETS = (
 )
 
 visible = st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=20)
-"""What may stand in a header."""
+"""The characters that a header may have."""
 odd_headers = visible.map(lambda text: text.strip().encode("latin-1")) | st.sampled_from(
     (
         b"",

@@ -24,7 +24,7 @@ RESTART = 1012
 PYTHON = "python"
 METRICS = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:8080/metrics').read().decode())"
 BUDGETS = ("query-service", "ws-edge", "kong")
-"""What there are two pods of, of which one may be away."""
+"""The parts with two pods, one of which may be unavailable."""
 DRAIN_S = 60
 OTHERS = ("kafka", "cdc-simulator", "stream-processor")
 

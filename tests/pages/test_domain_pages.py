@@ -119,7 +119,7 @@ async def edge() -> AsyncIterator[RunningEdge]:
 @pytest.fixture
 async def tabs(edge: RunningEdge) -> AsyncIterator[Tabs]:
     """Opens tabs of a browser; none may complain in its console."""
-    expect.set_options(timeout=scaled(10) * 1000)  # views list what there is from time to time
+    expect.set_options(timeout=scaled(10) * 1000)  # views refresh their lists from time to time
     async with chromium() as browser:
 
         @asynccontextmanager

@@ -28,7 +28,7 @@ CLIENT_HOLDS = 4096
 READS_EVERY_S = 0.1
 """How long a slow client is at its work between two reads."""
 SOME = 8
-"""So many frames fit into what gateway and kernels hold."""
+"""So many frames fit into the buffers of gateway and kernels."""
 SOCKETS = {"orders", "stores", "tickets"}
 """The routes that sockets take."""
 MAX_ON_THE_WAY = 8 * BUFFER_BYTES

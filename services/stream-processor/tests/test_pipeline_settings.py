@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
 
 MICRO_BATCH = {"mode": "micro-batch", "interval": "100ms"}
 ROCKSDB_OWN = 64 * MEGABYTE
-"""A write buffer of RocksDB, where nobody says how large."""
+"""The default size of RocksDB's write buffer."""
 REAL_TIME = {"mode": "realtime", "checkpoint": "5s"}
 
 
@@ -110,7 +110,7 @@ def test_each_route_begins_and_places_its_records_as_its_file_says(
         (number, partition_of(number, 3)) for number in ("known", "newest", "meanwhile")
     }
     assert {each.partition for each in read_topic(kafka, sinks["new"])} == {1}
-    # The record that cannot be decoded stands before what the two others read.
+    # The record that cannot be decoded comes before the records of the two others.
     assert len(read_topic(kafka, f"{source}.dead-letter")) == 1
 
 

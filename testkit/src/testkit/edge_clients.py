@@ -302,5 +302,5 @@ async def _answer(connection: "Connection[Any, Any]", clients: object) -> None:
             return
         try:
             connection.send((None, await getattr(clients, method)(*arguments)))
-        except Exception as error:  # noqa: BLE001  the one who asked is told
+        except Exception as error:  # noqa: BLE001  the caller gets the error
             connection.send((error, None))

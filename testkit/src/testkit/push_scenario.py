@@ -1,4 +1,4 @@
-"""The scenario that every push client must pass, in whatever language it is written."""
+"""The scenario that every push client must pass, in any language."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence

@@ -27,7 +27,7 @@ from statecast_service.settings import ServiceSettings, shown_default
 
 BLOCK = re.compile(r"(<!-- generated: (?P<kind>\w+) (?P<sources>[\w.: ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 SUFFIXES = {"counter": "_total", "info": "_info"}
-"""What the samples of a metric have behind its name."""
+"""The suffixes of a metric's name in its samples."""
 
 CLASS_FACTS = {"exit_status": "exit status", "code": "code", "http_status": "HTTP status"}
 """Class attributes of errors that have a column of their own, where a module's errors have them."""

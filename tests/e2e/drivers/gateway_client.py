@@ -89,7 +89,7 @@ class UnreadConnection:
         try:
             self._socket.sendall(b"".join(self._protocol.data_to_send()))
         except ConnectionError:
-            return  # what is left to read says why
+            return  # the unread frames have the reason
 
 
 def watch_request(order_id: str, interval_ms: int, token: str = "") -> Frame:

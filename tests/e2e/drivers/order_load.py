@@ -22,7 +22,7 @@ CUSTOMERS = 4
 WATCHERS = 4
 READERS = 2
 CHANGES_PER_S = 20
-"""At most; each waits for Kafka, and what a slow machine does not reach is not made up for."""
+"""The highest rate. Each change waits for Kafka, and a slow machine does not make up for missed changes."""
 PLACED_EVERY = 4
 """Of so many changes one places a new order; the others change busy ones."""
 INTERVAL_MS = 100

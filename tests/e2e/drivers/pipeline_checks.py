@@ -14,7 +14,7 @@ Rows = Mapping[str, bytes]
 """The rows of a keyed topic or of a store, in `canonical` form, by the text of their keys."""
 
 Expected = Mapping[str, Message | list[Message]]
-"""The rows that must stand there; where it is a list, any of them may."""
+"""The expected row of each key; in case of a list, any row of it."""
 
 
 def expected_of(bootstrap: str, pipeline: str) -> Expected | Plain:

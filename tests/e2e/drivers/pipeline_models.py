@@ -33,7 +33,7 @@ Keyed = dict[str, Any]
 """The live records of a keyed topic: the text of the key, and the payload's message."""
 
 Plain = Counter[bytes]
-"""The values of a plain topic, in `canonical` form, and how often each stands there."""
+"""The values of a plain topic, in `canonical` form, with the number of records of each."""
 
 NUL = "\0"
 Key = tuple[str, str, str]
@@ -192,9 +192,9 @@ def rewards_by_customer(invoices: Iterable[Invoice]) -> Keyed:
 
 
 def invoices_with_store(records: Iterable[Invoice | StoreChange]) -> Mapping[str, list[InvoiceWithStore]]:
-    """For each invoice all that may stand there: it without its store, and with each row that the store ever had.
+    """Returns all possible rows of each invoice: without its store, and with each row that the store ever had.
 
-    When the invoice was joined is on no topic, and a later change of the store does not write the invoice again.
+    No topic says when the invoice was joined, and a later change of the store does not write the invoice again.
     """
     invoices, changes = _by_kind(records)
     rows = [row_of(change) for change in ordered(changes) if change.HasField("after")]

@@ -11,7 +11,7 @@ from drivers.gateway_client import Gateway, GatewayClient
 from drivers.loop_thread import LoopThread
 from statecast_client.push import PushClient, Row, Watch
 
-MAX_MEMBERS = 600  # of one customer, and few enough for what one consumer may watch
+MAX_MEMBERS = 600  # of one customer, and few enough for the quota of one consumer
 
 
 @dataclass(repr=False)

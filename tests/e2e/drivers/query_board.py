@@ -1,4 +1,4 @@
-"""The rows of a query in two steps, as somebody sees them."""
+"""The rows of a query in two steps, as its client sees them."""
 
 from google.protobuf.message import Message
 

@@ -22,7 +22,7 @@ PAGE_SIZE = 1000
 
 
 def key_text(key: StateKey) -> str:
-    """The key as it stands on the keyed topic."""
+    """Returns the key in the form of the keyed topic."""
     return NUL.join((key.group, key.sort, key.member)) if key.member else key.group
 
 

@@ -22,7 +22,7 @@ INTERVAL_MS = 200
 
 @dataclass
 class Screen:
-    """The rows of a group, as somebody sees them."""
+    """The rows of a group, as its watcher sees them."""
 
     store: str
     group: str

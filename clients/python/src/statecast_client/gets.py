@@ -21,7 +21,7 @@ _GET_METHOD = "/statecast.query.v1.QueryService/GetState"
 
 _MAX_SHORT = 100
 _SHORT_QUERIES = tuple(bytes((18, size + 4, 10, size + 2, 10, size)) for size in range(_MAX_SHORT))
-"""By its size, what stands before a short group that is all of the key of a KeyQuery in a BatchGetStatesRequest."""
+"""The bytes before a short group that is the whole key of a KeyQuery in a BatchGetStatesRequest, by the size."""
 
 _APART_S = 1.0
 _PAUSE_S, _MAX_PAUSE_S = 0.01, 0.5
@@ -30,7 +30,7 @@ _OWN_ERRORS = (5, 8, 9)
 """Errors of a key that need no second question: NOT_FOUND, RESOURCE_EXHAUSTED, FAILED_PRECONDITION."""
 
 Batch = tuple[str, str, bytes, int | None]
-"""What lookups have in common that may go together, plain for speed: store, address, encoded bounds, partition.
+"""The common properties of lookups that may go together, plain for speed: store, address, encoded bounds, partition.
 
 Nothing may delay one of them that would not delay the others. So those with bounds, which wait until a partition meets
 them, are of one partition, and so are, for a second, those of a partition that the instance could not answer itself. Of
@@ -147,7 +147,7 @@ class Gets:
 
 
 def halves(deadline: float, wait_s: float = 0.0) -> Iterator[float]:
-    """The timeouts of two calls: the first takes half of the time that is left, the second all of it."""
+    """Yields the timeouts of two calls: the first gets half of the remaining time, the second all of it."""
     for share in (0.5, 1.0):
         yield wait_s + (deadline - time.monotonic()) * share
 

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 
 DAYS_MS = 3 * 86_400_000
 AT_ONCE = {"segment.ms": "1000", "min.cleanable.dirty.ratio": "0.001"}
-"""Settings by which the broker's cleaner takes whatever `min.compaction.lag.ms` allows it to."""
+"""Settings with which the broker's cleaner removes every record that `min.compaction.lag.ms` allows."""
 
 
 def config_of(topic: str) -> dict[str, str]:

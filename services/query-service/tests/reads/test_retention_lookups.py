@@ -80,7 +80,7 @@ async def test_a_range_lacks_rows_that_are_too_old_once_it_is_answered_whole(
 
 
 async def range_of(lookup: MessageReads) -> query_pb2.RangeResult:
-    """The range of the customer's group, as who asks for the first time gets it."""
+    """Returns the range of the customer's group, in the answer to a first query."""
     request = query.BatchGetStatesRequest(store=STORE, ranges=[query_pb2.RangeQuery(group="customer-1")])
     (result,) = (await lookup.batch(request, time.monotonic() + 10)).ranges
     return result

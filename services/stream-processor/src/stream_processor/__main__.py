@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(pipeline_file.schema_text())
         return 0
     configure_logs()
-    # It warns of what is no expression, which the error says too.
+    # It warns about invalid expressions, which the error reports, too.
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     try:
         settings, files = load_settings(Settings), pipeline_files(options.files)

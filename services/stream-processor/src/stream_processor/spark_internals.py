@@ -34,9 +34,9 @@ Java = Any
 """An object of the JVM, where Python knows no types."""
 
 _LOOK_UPS: dict[Any, Callable[[Any, str], Any]] = {kind: kind.__getattr__ for kind in (JVMView, JavaPackage, JavaClass)}
-"""py4j's ways from a name to what the JVM has by it."""
+"""py4j's functions that look up a name in the JVM."""
 _LASTING = (JavaPackage, JavaClass, JavaMember)
-"""What a name is for good, unlike the value of a field."""
+"""The kinds of results that a name has permanently, unlike the value of a field."""
 
 _LOOK_S = 0.05
 _BEYOND_MS = 1 << 52

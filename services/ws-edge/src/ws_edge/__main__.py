@@ -48,7 +48,7 @@ from ws_edge.watches.hub import Hub
 from ws_edge.watches.poller import Poller
 
 LIVE_WAIT_S = 2.0
-"""How long a long poll for what is watched with interval 0 is held."""
+"""How long a long poll for watches with interval 0 is held, in seconds."""
 LIVE_KEYS_PER_S = 100_000
 """Most keys and ranges with interval 0 that are asked for per second."""
 

@@ -84,7 +84,7 @@ def throttled_s(process: ServiceProcess) -> float:
 
 
 async def longest_answer(address: str) -> float:
-    """The longest time of an answer to somebody else."""
+    """Returns the longest time of an answer to another client."""
     longest = 0.0
     headers = gateway_headers(SECRET, "customer-0002", "customers")
     async with connect(f"ws://{address}/v1/stream", additional_headers=headers) as socket:

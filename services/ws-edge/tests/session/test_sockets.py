@@ -50,7 +50,7 @@ async def test_many_sockets_on_one_key_make_one_read_per_tick(edge: RunningEdge)
     reads_before, calls_before = edge.query.asked[KEY], edge.query.calls["BatchGetStates"]
     await until(lambda: edge.query.asked[KEY] >= reads_before + 10)
 
-    # A call may have begun whose keys are not counted yet.
+    # The keys of a call that has begun may not be counted yet.
     assert edge.query.calls["BatchGetStates"] - calls_before <= edge.query.asked[KEY] - reads_before + 1
     assert edge.parts.hub.watches == 1
     for socket in sockets:

@@ -150,7 +150,7 @@ class PushClient:
     async def _stay_connected(self) -> None:
         try:
             error = await self._connection.run()
-        except Exception as bug:  # noqa: BLE001  nobody awaits this task, but readers wait for what it brings
+        except Exception as bug:  # noqa: BLE001  nobody awaits this task, but readers wait for its rows
             error = PushError(f"the client has failed: {bug!r}")
             error.__cause__ = bug
         self._finish(error, error)

@@ -86,7 +86,7 @@ _MEANINGS = {
     4401: (Then.RENEW, "the credential has expired"),
     4403: (Then.END, "the operators have ended this consumer's access"),
 }
-"""What HTTP statuses and close codes mean. Of the others, statuses that blame the client end it."""
+"""The meaning of HTTP statuses and close codes. Other statuses end the client if they blame it."""
 
 
 def of_close(code: int, reason: str) -> Ending:

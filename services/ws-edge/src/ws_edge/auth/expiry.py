@@ -11,7 +11,7 @@ MAX_WAIT_S = 3600.0
 """Timers use the monotonic clock, which stands still while a machine sleeps: check the wall clock this often."""
 
 MIN_SHARE = 0.8
-"""Of the longest access: sockets that were opened together end spread over the rest of it."""
+"""The smallest share of the longest access. Sockets that were opened together end spread over the rest."""
 
 
 def expiry_of(credential: Credential, now: float, max_access_s: float, chance: Callable[[], float] = random) -> float:

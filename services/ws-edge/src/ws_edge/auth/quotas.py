@@ -73,7 +73,7 @@ class Quota:
     rows: int
     """The rows that may be watched: one for a key, and for a range as many as it may have members."""
     frames_per_s: int
-    """A frame costs one, a watch in it one more, and 1,024 bytes of it one more."""
+    """A frame costs one, each of its watches one more, and each 1,024 bytes one more."""
     burst_s: float
     """This many seconds' worth may arrive at once."""
 

@@ -76,7 +76,7 @@ class Channels:
         return await self._change(channel_id, consumer, {watch_key(channel_id, check_name(name)): None})
 
     async def delete(self, channel_id: str, consumer: Consumer) -> None:
-        """Deletes the channel, which ends the watches of it."""
+        """Deletes the channel, which ends its watches."""
         channel = await self.open(channel_id, consumer)
         watches = [watch_key(channel_id, name) for name in channel.watches]
         await self._writer().write(dict.fromkeys((head_key(channel_id), *watches)))

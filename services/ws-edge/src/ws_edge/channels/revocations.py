@@ -51,7 +51,7 @@ class _RevocationWatch(Subscriber):
         news = subscription.take_row()
         subscription.take_token()
         if news is not None and news.state.is_unreadable:
-            return  # it is logged, and those who are known stay; whoever is not is not let in
+            return  # it is logged: known consumers stay, and others are not let in
         self.revocation = None if news is None else news.state.row
         self.known.set()
         ended = 0

@@ -24,7 +24,7 @@ FRAMES = "ws_edge.frames"
 
 BINARY_SUBPROTOCOL = "statecast.push.v2+proto"
 JSON_SUBPROTOCOL = "statecast.push.v2+json"
-"""What clients get that offer neither; named for browsers, which must be given one of what they offer."""
+"""The form for clients that offer neither. It has a name for browsers, which must get a subprotocol that they offer."""
 
 FILL_BYTES = 65_536
 """A frame of rows is sent when it has so many."""

@@ -41,7 +41,7 @@ class OwnerRule:
     field: str | None
     """None in stores for staff alone, or, with `everyone`, for all consumers."""
     group: bool = False
-    """Whether the group of every key is a consumer's id too: somebody else's is refused before it is looked up."""
+    """Whether every key's group is also a consumer's id: groups of others are refused without a lookup."""
     everyone: bool = False
 
     def owner_of(self, text: str) -> str:
@@ -62,7 +62,7 @@ class OwnerRule:
         return consumer.staff or self.everyone or self.field is not None
 
     def shows_all(self, consumer: Consumer) -> bool:
-        """Whether a consumer that passes `check_group` may see whatever row the group has, or has ever had."""
+        """Returns whether a consumer that passes `check_group` may see every row that the group has or ever had."""
         return consumer.staff or self.group or self.everyone
 
 

@@ -41,7 +41,7 @@ class UnreadableRow(NamedTuple):
     """Takes the place of a row that is not of its store's message, so that the key has a row for all but readers."""
 
     reason: str
-    """What the parser says."""
+    """The parser's error."""
 
 
 @dataclass(slots=True, eq=False)
@@ -53,7 +53,7 @@ class KeyState:
     row: Any = None
     """The row as a Protobuf message of the store, or UnreadableRow; only codecs and REST read its fields."""
     owner: str = ""
-    """What OwnerRule.owner_of says of the row; empty when there is no row."""
+    """The owner of the row, by OwnerRule.owner_of; empty when there is no row."""
     commit_ns: int | None = None
     """When the change was committed at the source, in nanoseconds since 1970; None when that is not known."""
     document: Any = None
@@ -96,7 +96,7 @@ class KeyState:
 
 
 def is_news(latest: KeyState, state: KeyState) -> bool:
-    """Whether a row, of the same epoch, tells somebody who knows the row `latest` anything.
+    """Returns whether a row, of the same epoch, is new to a reader of the row `latest`.
 
     A version that a replay wrote again has a later position at some replicas, and is no news.
     """

@@ -24,7 +24,7 @@ SCHEMAS = "#/components/schemas/"
 Document = dict[str, Any]
 Schema = dict[str, Any]
 Comments = Mapping[tuple[int, ...], str]
-"""The comments of a file, by the path of what they describe."""
+"""The comments of a file, by the path of the described element."""
 Field = FieldDescriptorProto
 
 Responses = dict[int | str, dict[str, Any]]
@@ -133,7 +133,7 @@ def _property(field: Field, comment: str) -> Schema:
     if field.label == Field.LABEL_REPEATED:
         schema = {"type": "array", "items": schema}
     if "$ref" in schema and comment:
-        schema = {"allOf": [schema]}  # validators ignore what stands beside a reference
+        schema = {"allOf": [schema]}  # validators ignore other keys beside a reference
     return _described(schema, comment)
 
 

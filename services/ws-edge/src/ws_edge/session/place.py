@@ -117,7 +117,7 @@ class Place(Subscriber):
             for row in subscription.rows() if beginning.resumed else ():
                 tree.follow(self, row)
         rows = self._take_bodies(subscription, codec, news.commits, max_bytes)
-        if subscription.is_ended:  # by what a row has brought
+        if subscription.is_ended:  # a row has ended it
             return News()
         news.rows, news.token = rows, "" if self._carried else subscription.take_token()
         if news.token:

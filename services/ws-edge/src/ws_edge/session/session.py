@@ -179,5 +179,5 @@ def is_ping(event: Mapping[str, Any]) -> bool:
 
 
 def cost_of(event: Mapping[str, Any]) -> float:
-    """Returns the cost of a frame without its watches: one, and one for 1,024 bytes of it."""
+    """Returns the cost of a frame without its watches: one, and one for each 1,024 bytes."""
     return 1.0 + len(event.get("text") or event.get("bytes") or "") / 1024

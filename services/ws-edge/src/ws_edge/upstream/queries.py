@@ -29,7 +29,7 @@ class Query(NamedTuple):
     question: Question
     after: Position | None
     whole: bool
-    """Of a range: whether all of it is asked for, even when nothing has changed."""
+    """Whether all of a range is requested, even when nothing has changed."""
     group: GroupHashes
     encoded: bytes
     """The query as the only one of a BatchGetStatesRequest: concatenated encodings are the merged message."""

@@ -94,7 +94,7 @@ class QueryClient:
 
     async def poll(self, store: Store, queries: Sequence[Query]) -> list[Result]:
         """Returns the result of each query of one store, in their order; an error where no instance answers."""
-        # A whole batch goes to one other instance when its owner fails: that one forwards what it does not hold.
+        # A whole batch goes to one other instance when its owner fails: that instance forwards keys it does not hold.
         batches = group_by_owner((self.address(store, query) for query in queries), self._batch_limit)
         answers = await asyncio.gather(
             *(self._poll_batch(store, [queries[index] for index in indices]) for indices in batches)

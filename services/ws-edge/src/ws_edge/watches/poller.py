@@ -188,9 +188,9 @@ class BatchLane(Lane):
 
 
 class LongPollLane(Lane):
-    """Keys of one store that one instance is asked for by long poll: one poll, however many watch them.
+    """Keys of one store that are read from one instance by long poll: one poll, however many watch them.
 
-    A key stays from one poll to the next until nobody wants its changes at once any more, or the poll fails.
+    A key stays from one poll to the next until no watch wants its changes at once any more, or the poll fails.
     """
 
     failure = "long_poll_failed"

@@ -30,7 +30,7 @@ class WatchStatus(Enum):
     HELD = auto()
     """It is in a long poll, so the edge has its changes at once."""
     ENDED = auto()
-    """Nobody watches it."""
+    """It has no subscriptions."""
 
 
 @dataclass(slots=True, eq=False)

@@ -46,7 +46,7 @@ class Window:
     def accept(self, result: RangeResult) -> list[Move]:
         """Applies a result unless it is older than the rows; returns the changes of rows, in their order."""
         if not self._is_current(result.position):
-            # A replica that is behind still knows what was removed before the removals that are remembered.
+            # A replica that lags still knows the removals before the remembered ones.
             is_same_epoch = self.position is not None and self.position.epoch == result.position.epoch
             if is_same_epoch and result.removals_complete and result.position.offset >= self._removals_after:
                 self._remember_removals(result)
