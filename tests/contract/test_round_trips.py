@@ -80,6 +80,11 @@ def messages(draw: st.DrawFn, kind: Descriptor) -> Message:
         any_pb2.Any.Pack(message, draw(messages(POOL.FindMessageTypeByName("statecast.orders.v1.Order"))))  # type: ignore[arg-type]
         return message
     for field in fields_of(kind, draw):
+        if field.message_type and field.message_type.GetOptions().map_entry:
+            value = field.message_type.fields_by_name["value"]
+            assert value.message_type is not None, f"{field.full_name}: maps to scalars are not filled in yet"
+            getattr(message, field.name)[draw(st.text(max_size=5))].CopyFrom(draw(messages(value.message_type)))
+            continue
         values = messages(field.message_type) if field.message_type else scalar(field)
         if field.is_repeated:
             getattr(message, field.name).extend(draw(st.lists(values, min_size=1, max_size=2)))

