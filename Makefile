@@ -209,6 +209,7 @@ format: install ## Rewrite Python files to the house format
 .PHONY: reference
 reference: install ## Rewrite what is made of the code and of domains/: tables, schemas, topics, stores
 	$(BIN)/stream-processor schema > domains/pipeline.schema.json
+	$(BIN)/query-service schema > services/query-service/src/query_service/stores.schema.json
 	$(BIN)/python -m statecast_domains domains --domain-schema domains/domain.schema.json --topics infra/kafka/topics.yaml \
 	    --stores services/query-service/src/query_service/stores.yaml
 	$(BIN)/python -m testkit.reference services/*/README.md domains/README.md
