@@ -134,6 +134,10 @@ class ChannelWatch(Subscriber):
         subscription = self._subscription
         if subscription is None or subscription.is_ended:
             return []
+        if subscription.take_failure() is not None:
+            text = "the channel has more than can be read at once: create another one, with fewer or smaller watches"
+            self.watches.end_tree(self, TooManyWatchesError(text))
+            return []
         if subscription.take_beginning() is not None:
             self._begin_anew()
         while (news := subscription.take_row()) is not None:
