@@ -6,7 +6,7 @@ from google.protobuf.json_format import ParseDict
 from google.protobuf.struct_pb2 import Value
 
 from testkit.waiting import wait_until_async
-from testkit.ws_edge.edge import RunningEdge
+from testkit.ws_edge.edge import RunningEdge, until
 from testkit.ws_edge.stream import stream_client
 from ws_edge.model.states import StoreKey
 
@@ -45,3 +45,18 @@ async def test_those_who_watch_a_store_that_changes_come_back_at_different_times
 
     assert {each["code"] for each in client.ended.values()} == {"store_changed"}
     assert len({each["retry_ms"] for each in client.ended.values()}) > len(ids) / 2
+
+
+async def test_a_watch_that_waits_to_be_paid_for_is_begun_by_the_rights_of_now() -> None:
+    running = RunningEdge(stores=ENTRY % "", shard_refresh_ms=100, consumer_frames_per_s=2, frames_burst_s=1)
+    async with running as edge, stream_client(edge) as client:
+        edge.query.put(StoreKey("parcels", "1"), ParseDict(ROW, Value()))
+        await client.say(watch=[{"id": 1, "store": "parcels", "group": "1"}], unknown="x" * 12_000)
+        edge.query.define((ENTRY % "").replace("everyone", "staff"))
+        await until(lambda: not edge.parts.live_stores.stores["parcels"].rule.everyone)
+        while not (client.ended or client.current):
+            await client.next()
+
+    assert client.rows.get((1, ""), {}) == {}
+    assert client.ended[1]["code"] == "store_changed"
+    assert "retry_ms" in client.ended[1]

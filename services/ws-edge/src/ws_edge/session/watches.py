@@ -1,6 +1,6 @@
 """The watches of one socket: their beginnings, limits and ends."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from random import randrange
 
@@ -51,7 +51,7 @@ class Watches:
             tree.begin()
         except RequestError as error:
             self._trees.pop(request.id, None)
-            self.replies.ended(request.id, (), error)
+            self.replies.ended(request.id, (), error, _retry_ms(error))
 
     def end(self, watch_id: int) -> None:
         """Ends a watch at the client's request; does nothing when it has already ended."""
@@ -67,9 +67,8 @@ class Watches:
             if isinstance(tree, ChannelWatch):
                 tree.restart(stores)
             elif not tree.stores.isdisjoint(stores):
-                names = " and ".join(sorted(tree.stores.intersection(stores)))
-                error = StoreChangedError(f"the store {names} has changed: ask again")
-                self.end_tree(tree, error, randrange(STORE_CHANGED_SPREAD_MS))  # noqa: S311  it is no secret
+                error = _changed(tree.stores.intersection(stores))
+                self.end_tree(tree, error, _retry_ms(error))
 
     def close(self) -> None:
         """Ends all watches without a frame."""
@@ -101,6 +100,7 @@ class Watches:
 
     def tree_of(self, request: WatchRequest, channel: ChannelWatch | None = None, prefix: Path = ()) -> Tree:
         """Returns the tree of a watch, which has not begun. Raises RequestError when it is not allowed."""
+        self._check_stores(request)
         check_rights(self.consumer, request.question, request.steps)
         interval = self.context.interval(request.interval_ms, request.question.store)
         return Tree(request, self, interval, channel, prefix)
@@ -115,3 +115,19 @@ class Watches:
 
     def _tree(self, request: WatchRequest | ChannelRequest) -> Tree | ChannelWatch:
         return self.tree_of(request) if isinstance(request, WatchRequest) else ChannelWatch(request, self)
+
+    def _check_stores(self, request: WatchRequest) -> None:
+        """Raises StoreChangedError when a store has become another one while the request waited to be paid for."""
+        stores = {store.name: store for store in (request.question.store, *(step.store for step in request.steps))}
+        changed = [name for name, store in stores.items() if self.context.stores.get(name) is not store]
+        if changed:
+            raise _changed(changed)
+
+
+def _changed(stores: Iterable[str]) -> StoreChangedError:
+    return StoreChangedError(f"the store {' and '.join(sorted(stores))} has changed: ask again")
+
+
+def _retry_ms(error: RequestError) -> int | None:
+    is_passing = isinstance(error, StoreChangedError)
+    return randrange(STORE_CHANGED_SPREAD_MS) if is_passing else None  # noqa: S311  it is no secret
