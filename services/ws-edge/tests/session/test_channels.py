@@ -118,3 +118,23 @@ async def test_a_channel_of_somebody_else_is_as_unknown_as_one_that_never_was(
         await client.next()
 
     assert client.ended[1]["code"] == "unknown_channel"
+
+
+async def test_a_watch_that_is_put_again_begins_anew_also_on_a_socket_that_has_resumed_it(
+    edge: RunningEdge, alice: AsyncClient
+) -> None:
+    channel = await channel_of(alice, board=MARKETS)
+    async with stream_client(edge) as client:
+        await client.say(watch=[{"id": 1, "channel": channel}])
+        await client.until_current(1)
+        below = [{"path": ["board"], "token": client.tokens[1, "board"]}]
+    async with stream_client(edge) as client:
+        await client.say(watch=[{"id": 1, "channel": channel, "below": below}])
+        await client.until_current(1)
+        await put(alice, channel, "board", {**MARKETS, "interval_ms": 100})
+        while not any("ended" in frame for frame in client.frames):
+            await client.next()
+        while (1, "board") not in client.tokens:
+            await client.next()
+
+    assert client.rows[1, "board"].keys() == {"k1"}

@@ -49,6 +49,8 @@ class ChannelWatch(Subscriber):
     _owner: str | None = field(default=None, init=False)
     """None before the head record was read, and after it was deleted."""
     _named: dict[str, NamedWatch] = field(default_factory=dict, init=False)
+    _below: dict[Path, str] = field(init=False)
+    """The tokens of places that the client has from before."""
     _changed: dict[str, None] = field(default_factory=dict, init=False)
     """The names of watches with a change that the client has not been sent."""
     _left_out: set[str] = field(default_factory=set, init=False)
@@ -60,6 +62,7 @@ class ChannelWatch(Subscriber):
 
     def __post_init__(self) -> None:
         self._expiry = ExpiryTimer(self.watches.context.wall_clock, self._expire)
+        self._below = dict(self.request.below)
 
     @property
     def id(self) -> int:
@@ -203,6 +206,7 @@ class ChannelWatch(Subscriber):
                 rows.append(body)
             self._replace(name, named)
         self._changed.clear()
+        self._below.clear()  # the client drops the places without a row with the token that comes now
         return rows
 
     def _replace(self, name: str, named: NamedWatch | None) -> None:
@@ -212,7 +216,7 @@ class ChannelWatch(Subscriber):
         self._end_place(name)
         try:
             request = watch_request(named.watch, self.watches.context.stores)
-            below = {path[1:]: token for path, token in self.request.below.items() if path[:1] == (name,)}
+            below = {path[1:]: token for path, token in self._below.items() if path[:1] == (name,)}
             request = request._replace(id=self.id, token=below.pop((), ""), below=below)
             tree = self.trees[name] = self.watches.tree_of(request, self, (name,))
             tree.begin()

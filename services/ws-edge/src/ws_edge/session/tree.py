@@ -161,7 +161,8 @@ class Tree:
 
     def _prune(self, path: Path) -> None:
         """Ends the places at a path and below."""
-        self._below.pop(path, None)
+        for each in [each for each in self._below if each[: len(path)] == path]:
+            del self._below[each]
         place = self.places.pop(path, None)
         if place is None:
             return
