@@ -3,10 +3,11 @@
 import json
 from dataclasses import replace
 
-from testkit.ws_edge.answers import Asked, at, row, whole
+from testkit.ws_edge.answers import SCORES, Asked, at, keyed, row, whole
 from ws_edge.errors import UnavailableError
+from ws_edge.model.authorization import OwnerRule
 from ws_edge.model.json_rows import decode
-from ws_edge.model.states import KeyState
+from ws_edge.model.states import KeyState, StoreKey
 from ws_edge.upstream.queries import Progress
 from ws_edge.watches.token import Resumption
 
@@ -49,3 +50,29 @@ def test_it_is_blind_while_nobody_answers_and_while_answers_are_old() -> None:
     assert seeing == 0
     assert failing >= 5
     assert lagging == 12
+
+
+def test_a_key_that_is_gone_by_when_the_edge_knows_as_much_as_its_client_has_left() -> None:
+    asked = Asked(SCORES)
+    asked.join()
+    asked.answer(keyed(of_key(95)))
+    phone = asked.join(after=at(100))  # of another edge, which had a row at 100
+    asked.answer(keyed(of_key(105)))
+
+    assert phone.events == ["resumed", "-105"]
+    assert asked.resumption(phone) == Resumption(at(105))
+
+
+def test_a_row_that_was_its_clients_only_where_the_edge_was_not_looking_has_left() -> None:
+    asked = Asked(replace(SCORES, rule=OwnerRule("owner")))
+    asked.join()
+    asked.answer(keyed(of_key(95, "bob")))
+    phone = asked.join(after=at(100))  # of another edge, where it was Alice's
+    asked.answer(keyed(of_key(105, "bob")))
+
+    assert phone.events == ["resumed", "-105"]
+
+
+def of_key(offset: int, owner: str = "") -> KeyState:
+    """The row of a key and owner, or that there is none."""
+    return KeyState(StoreKey("scores", "g"), at(offset), object() if owner else None, owner)

@@ -252,16 +252,23 @@ class Subscription:
         `batches` has the changes of each audience, and is filled by this call. Returns how many versions were left out
         because the client reads slowly.
         """
+        if not moves and self._floor is None:
+            return 0
         if self.audience.members > 1 and self._floor is None and self._pending.is_clear:
             batch = batches.get(self.audience)
             if batch is None:
                 batch = batches[self.audience] = self.audience.batch(moves)
             self._pending.share(batch)
             return 0
-        return sum(map(self._note, moves))
+        left_out = sum(map(self._note, moves))
+        if self._floor is not None and not self._is_known(self.watch.window.position):
+            # The client holds a version that was never seen here, and what there is now looks as before it.
+            self._floor = None
+            left_out += self._pending.add("", None, held=True)
+        return left_out
 
     def _note(self, move: Move) -> bool:
-        if self._is_known(move):
+        if self._is_known(move.position):
             return False
         change = self.audience.change(move, has_base=self._floor is None)
         if change is None:
@@ -289,9 +296,11 @@ class Subscription:
             return None
         return floor if floor is not None and floor.epoch == position.epoch and floor > position else position
 
-    def _is_known(self, move: Move) -> bool:
+    def _is_known(self, position: Position | None) -> bool:
         floor = self._floor
-        return floor is not None and floor.epoch == move.position.epoch and move.position.offset <= floor.offset
+        if floor is None or position is None:
+            return False
+        return floor.epoch == position.epoch and position.offset <= floor.offset
 
     def _note_sent(self, position: Position) -> None:
         sent = self._sent

@@ -122,7 +122,7 @@ class Watch:
         was_outdated = self.window.is_outdated
         moves = self.window.accept(result)
         batches = dict[Audience, Batch]()
-        for subscription in self.subscriptions if moves else ():
+        for subscription in self.subscriptions if moves or self.question.is_key else ():
             if subscription.status is not WAITING:
                 self._skipped += subscription.note(moves, batches)
-        return bool(moves) or was_outdated
+        return bool(moves) or was_outdated or self.question.is_key
