@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from google.protobuf.json_format import ParseDict
 from google.protobuf.struct_pb2 import Value
 
 from statecast.orders.v1.order_pb2 import Order
@@ -113,3 +114,18 @@ async def test_a_large_order_is_an_error_with_its_id_and_whole_by_rest() -> None
 
     assert (refused["error"]["code"], refused["error"]["order_id"]) == ("row_too_large", "12345")
     assert whole.json()["data"]["tracking_number"] == order.tracking_number
+
+
+async def test_no_delta_follows_an_error_of_the_query_service() -> None:
+    row = {"text": "x" * 100}
+    async with text_edge() as edge, stream_client(edge) as client:
+        edge.query.put(LARGE, ParseDict({**row, "n": 1}, Value()))
+        await client.say(watch=[watch(LARGE, 1) | {"delta": True}])
+        await client.until_current(1)
+        edge.query.too_large = frozenset({LARGE})
+        assert "error" in (await client.next())["rows"][0]
+        edge.query.too_large = frozenset()
+        edge.query.put(LARGE, ParseDict({**row, "n": 2}, Value()))
+        [after] = (await client.next())["rows"]
+
+    assert after == {"row": {**row, "n": 2}}

@@ -141,7 +141,8 @@ class Place(Subscriber):
         rows, size = list(self._carried), sum(map(len, self._carried))
         self._carried = ()
         if (failure := subscription.take_failure()) is not None:
-            rows.append(codec.error_body(StoreKey(self.question.store.name, ""), failure))
+            rows.append(codec.error_body(StoreKey(self.question.store.name, self.question.group), failure))
+            subscription.failed("")  # of a key; the client drops its row
         while size < FILL_BYTES and (news := subscription.take_row()) is not None:
             self.tree.follow(self, news.state)
             body = self._body(news, codec, commits, max_bytes)

@@ -92,6 +92,10 @@ class Pending:
         entries[key] = Entry(names, entry.held, False, entry.skipped + self._is_offered)
         return self._is_offered
 
+    def has_base(self, key: str) -> bool:
+        """Whether the client has the row as it was sent, and no error in its place."""
+        return key not in self._baseless
+
     def begin_round(self) -> None:
         """Begins a round of the keys that wait now."""
         self._round = len(self.entries)

@@ -270,7 +270,8 @@ class Subscription:
     def _note(self, move: Move) -> bool:
         if self._is_known(move.position):
             return False
-        change = self.audience.change(move, has_base=self._floor is None)
+        has_base = self._floor is None and self._pending.has_base(move.key)
+        change = self.audience.change(move, has_base=has_base)
         if change is None:
             return False
         self._floor = None
