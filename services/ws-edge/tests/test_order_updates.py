@@ -13,6 +13,7 @@ from statecast.push.v2.push_pb2 import Blind, Ended, Ping, ServerFrame, Watching
 from testkit.ws_edge.edge import RunningEdge, until
 from testkit.ws_edge.fake_query_service import SHIPPED_STORES
 from ws_edge.codec.frames import Frame, PlaceFrame
+from ws_edge.errors import UnknownStoreError
 from ws_edge.model.states import StoreKey
 from ws_edge.order_updates import OrderUpdates
 
@@ -165,3 +166,14 @@ async def test_how_many_versions_were_left_out_is_told_once() -> None:
     assert [json.loads(frame["text"]) for frame in sent.frames[:1] if frame] == [
         {"type": "order_status_update", "token": "u"}
     ]
+
+
+def test_an_order_of_no_store_leaves_nothing_behind() -> None:
+    orders = OrderUpdates()
+    for _ in "12":
+        with pytest.raises(UnknownStoreError):
+            orders.read({"text": json.dumps(ASK)}, {"others": SHIPPED_STORES["odds-by-match"]})
+    request = orders.read({"text": json.dumps(ASK)}, SHIPPED_STORES)
+
+    assert request.unwatch == []
+    assert [watch.id for watch in request.watches] == [1]

@@ -104,12 +104,11 @@ class OrderUpdates(Codec):
         interval_ms = request.interval_ms if request.HasField("interval_ms") else None
         if interval_ms is not None and (interval_ms < 0 or (request.repeat and not interval_ms)):
             raise MalformedFrameError("interval_ms must be 0 or more, and with repeat more than 0: or leave it out")
+        question = Question(find(stores, STORE), order_id)
         earlier, self._last = self._numbers.get(order_id), self._last + 1
         self._numbers[order_id], self._watches[self._last] = self._last, OrderWatch(order_id, request.repeat)
         token = "" if request.repeat else request.token  # else there would be nothing to repeat
-        watch = WatchRequest(
-            self._last, Question(find(stores, STORE), order_id), times=True, interval_ms=interval_ms, token=token
-        )
+        watch = WatchRequest(self._last, question, times=True, interval_ms=interval_ms, token=token)
         return ClientRequest([] if earlier is None else [earlier], [watch])
 
     @override
