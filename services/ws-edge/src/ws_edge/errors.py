@@ -20,6 +20,7 @@ EdgeError                          any of them; the text gives the remedy
 │   ├── RowTooLargeError           row_too_large           500
 │   ├── NotConfiguredError         not_configured          501
 │   └── UnavailableError           unavailable             503
+│       └── DeclinedError          unavailable             503
 └── HandshakeError                 the socket is not opened, the call is not answered
     ├── GatewayRequiredError       gateway_required        403
     ├── TooManyHeadersError        too_many_headers        431
@@ -139,6 +140,15 @@ class NotConfiguredError(RequestError, code="not_configured", http_status=501):
 
 class UnavailableError(RequestError, code="unavailable", http_status=503):
     """No replica of the key answers now; sockets are served as soon as one does."""
+
+
+class DeclinedError(UnavailableError, code="unavailable", http_status=503):
+    """The query service answers, but not what it is asked for: its operators or those of the edge must do something."""
+
+    def __init__(self, text: str, status: int) -> None:
+        """`status` is the number of the status of gRPC."""
+        super().__init__(text)
+        self.status = status
 
 
 class HandshakeError(EdgeError):

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterable
 
 import grpc
 import pytest
+import structlog
 
 from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import Clock, FakeQueryService, until
@@ -257,3 +258,33 @@ async def test_without_a_store_to_serve_the_query_service_is_not_used(service: F
     assert taken
     task.cancel()
     await client.close()
+
+
+async def test_a_watched_key_that_is_refused_is_refused_alone(service: FakeQueryService) -> None:
+    service.refused = frozenset({KEYS[3]})
+    client = QueryClient([service.address], timeout=30.0, batch_limit=1000)
+    queries = [Query.of(each) for each in QUESTIONS]
+    held = await client.long_poll(STORE, service.address, queries, 30.0)
+    polled = await client.poll(STORE, queries)
+    await client.close()
+
+    for answers in (held, polled):
+        refused = [place for place, answer in enumerate(answers) if isinstance(answer, MalformedFrameError)]
+        assert refused == [3]
+        assert not any(isinstance(answer, UnavailableError) for answer in answers)
+
+
+@pytest.mark.parametrize(
+    "status", ["NOT_FOUND", "INVALID_ARGUMENT", "PERMISSION_DENIED", "UNIMPLEMENTED", "FAILED_PRECONDITION"]
+)
+async def test_the_log_says_once_why_a_store_is_not_read(service: FakeQueryService, status: str) -> None:
+    service.failing = grpc.StatusCode[status]
+    client = QueryClient([service.address], timeout=30.0, batch_limit=1000)
+    with structlog.testing.capture_logs() as logs:
+        for _ in "12":
+            await client.poll(STORE, [Query.of(each) for each in QUESTIONS[:2]])
+    await client.close()
+
+    [said] = [each for each in logs if each["event"] == "query_declined"]
+    assert (said["log_level"], said["store"]) == ("error", STORE.name)
+    assert "scripted to fail" in said["reason"]

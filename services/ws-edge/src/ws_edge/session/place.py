@@ -12,7 +12,7 @@ from typing_extensions import override
 from statecast.push.v2.push_pb2 import Watching
 from ws_edge.codec.bodies import View
 from ws_edge.codec.frames import ENVELOPE_BYTES, FILL_BYTES, Codec, Frame, PlaceFrame
-from ws_edge.errors import RequestError, RowTooLargeError, UnreadableRowError
+from ws_edge.errors import MalformedFrameError, RequestError, RowTooLargeError, UnreadableRowError
 from ws_edge.metrics import FrameTally
 from ws_edge.model.documents import field_holding
 from ws_edge.model.questions import Question
@@ -110,13 +110,16 @@ class Place(Subscriber):
         return news.frames(codec, tree.id, self.full_path)
 
     def _next_news(self, subscription: Subscription, codec: Codec, max_bytes: int) -> News:
-        tree, news = self.tree, News()
+        tree, news, failure = self.tree, News(), subscription.take_failure()
+        if isinstance(failure, MalformedFrameError):
+            tree.refused(self, failure)
+            return news
         beginning = subscription.take_beginning()
         if beginning is not None:
             news.watching = self._watching(subscription, beginning)
             for row in subscription.rows() if beginning.resumed else ():
                 tree.follow(self, row)
-        rows = self._take_bodies(subscription, codec, news.commits, max_bytes)
+        rows = self._take_bodies(subscription, codec, news.commits, max_bytes, failure)
         if subscription.is_ended:  # a row has ended it
             return News()
         news.rows, news.token = rows, "" if self._carried else subscription.take_token()
@@ -136,11 +139,18 @@ class Place(Subscriber):
         tree = self.tree
         return bool(self._carried) or len(self.path) < len(tree.request.steps) or tree.owes_current
 
-    def _take_bodies(self, subscription: Subscription, codec: Codec, commits: list[int], max_bytes: int) -> list[bytes]:
+    def _take_bodies(
+        self,
+        subscription: Subscription,
+        codec: Codec,
+        commits: list[int],
+        max_bytes: int,
+        failure: RequestError | None,
+    ) -> list[bytes]:
         """Takes rows as far as they fit, and follows each; adds the commit times of new rows to `commits`."""
         rows, size = list(self._carried), sum(map(len, self._carried))
         self._carried = ()
-        if (failure := subscription.take_failure()) is not None:
+        if failure is not None:
             rows.append(codec.error_body(StoreKey(self.question.store.name, self.question.group), failure))
             subscription.failed("")  # of a key; the client drops its row
         while size < FILL_BYTES and (news := subscription.take_row()) is not None:

@@ -11,6 +11,7 @@ from ws_edge.codec.requests import WatchRequest
 from ws_edge.errors import (
     ForbiddenError,
     MalformedFrameError,
+    MalformedWatchError,
     RequestError,
     TooManyFieldListsError,
     TooManyRowsError,
@@ -127,6 +128,14 @@ class Tree:
         except TooManyFieldListsError as error:
             self._fail(error)
 
+    def refused(self, place: Place, error: RequestError) -> None:
+        """The query service will not answer what a place asks; one below ends alone."""
+        refusal = MalformedWatchError(str(error))
+        if place.path == ROOT:
+            self._fail(refusal)
+        else:
+            self._end(place.path, refusal)
+
     def walk(self) -> Iterator[Place]:
         """Returns all places."""
         return iter(tuple(self.places.values()))
@@ -183,11 +192,11 @@ class Tree:
         elif self._owes_current:
             self.watches.writer.ready(root)
 
-    def _end(self, path: Path) -> None:
+    def _end(self, path: Path, error: RequestError | None = None) -> None:
         """Like `_prune`, and tells the client, which cannot see it from the row."""
         if path in self.places:
             self._prune(path)
-            self.watches.replies.ended(self.id, (*self.prefix, *path))
+            self.watches.replies.ended(self.id, (*self.prefix, *path), error)
 
     def _fail(self, error: RequestError) -> None:
         if self.parent is None:

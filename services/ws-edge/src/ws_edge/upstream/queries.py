@@ -12,7 +12,14 @@ from statecast.state.v1.state_pb2 import Position as PositionMessage
 from statecast.state.v1.state_pb2 import StateKey
 from statecast_client.limits import MAX_RESPONSE_BYTES
 from statecast_client.shard_map import GroupHashes, hash_group
-from ws_edge.errors import MalformedFrameError, RequestError, RowTooLargeError, UnavailableError, UnknownStoreError
+from ws_edge.errors import (
+    DeclinedError,
+    MalformedFrameError,
+    RequestError,
+    RowTooLargeError,
+    UnavailableError,
+    UnknownStoreError,
+)
 from ws_edge.model.private_fields import NOBODY, PrivateRow
 from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState, Position, StoreKey, UnreadableRow
@@ -21,6 +28,9 @@ from ws_edge.model.stores import Store
 INVALID_ARGUMENT = 3
 NOT_FOUND = 5
 RESOURCE_EXHAUSTED = 8
+CANCELLED, UNKNOWN, DEADLINE_EXCEEDED, INTERNAL, UNAVAILABLE = 1, 2, 4, 13, 14
+PASSING = frozenset({CANCELLED, UNKNOWN, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, INTERNAL, UNAVAILABLE})
+"""The statuses that pass by themselves: of an instance that is not well, or has too much to do."""
 
 
 class Query(NamedTuple):
@@ -157,7 +167,8 @@ def failure_of(status: int, text: str) -> RequestError:
         return UnknownStoreError(text)
     if status == INVALID_ARGUMENT:
         return MalformedFrameError(text)
-    return UnavailableError(f"no answer from the query service, which is asked again: {text}")
+    told = f"no answer from the query service, which is asked again: {text}"
+    return UnavailableError(told) if status in PASSING else DeclinedError(told, status)
 
 
 def position_message(position: Position) -> PositionMessage:

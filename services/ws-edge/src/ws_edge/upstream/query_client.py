@@ -17,7 +17,14 @@ from statecast.query.v1.query_service_pb2 import BatchGetStatesResponse, ListSha
 from statecast_client.limits import MAX_CALLS
 from statecast_client.router import RETRIED, Router, call_batch, stub
 from statecast_client.shard_map import group_by_owner, hash_group
-from ws_edge.errors import RequestError, RowTooLargeError, UnavailableError, UnknownStoreError
+from ws_edge.errors import (
+    DeclinedError,
+    MalformedFrameError,
+    RequestError,
+    RowTooLargeError,
+    UnavailableError,
+    UnknownStoreError,
+)
 from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState, Position, UnreadableRow
 from ws_edge.model.stores import Store
@@ -40,7 +47,7 @@ RETRY_S = 0.25
 """The shortest time between two reads of the map, so that failing polls cannot make a storm of them."""
 
 MAX_LOGGED = 1000
-"""So many facts of rows that cannot be shown are remembered, so that each is logged once."""
+"""So many facts of rows that cannot be shown, or read, are remembered, so that each is logged once."""
 
 _Group = tuple[Store, str, int | None]
 """Which lookups may share a batch: the store as it is defined now, the address of the owner and, in a store with
@@ -109,7 +116,10 @@ class QueryClient:
         """Returns the results from one instance once one of them is newer, or after `max_wait` seconds."""
         call = partial(call_batch, batch(store, queries, max_wait))
         answer = self._router.call_at(address, call, max_wait + self._timeout)
-        return await self._fitting(store, queries, await self._results(store, queries, answer))
+        read = await self._results(store, queries, answer)
+        if all(isinstance(each, MalformedFrameError) for each in read):
+            return await self.poll(store, queries)  # it may be the wait that is refused
+        return await self._fitting(store, queries, read)
 
     async def get(self, question: Question) -> Page:
         """Returns the row of a key; callers that ask at the same time share a batch. Raises RequestError."""
@@ -187,8 +197,8 @@ class QueryClient:
         return await self._fitting(store, queries, await self._results(store, queries, answer))
 
     async def _fitting(self, store: Store, queries: Sequence[Query], read: list[Result]) -> list[Result]:
-        """Asks again for rows that did not fit into the answer; one that does not fit alone keeps its error."""
-        left = [index for index, each in enumerate(read) if isinstance(each, RowTooLargeError)]
+        """Asks again for what did not fit into the answer or was refused; what is so alone keeps its error."""
+        left = [index for index, each in enumerate(read) if isinstance(each, RowTooLargeError | MalformedFrameError)]
         if len(queries) > 1:
             middle = len(left) // 2 if len(left) == len(queries) else len(left)
             for part in (each for each in (left[:middle], left[middle:]) if each):
@@ -201,9 +211,14 @@ class QueryClient:
         self, store: Store, queries: Sequence[Query], answer: Awaitable[BatchGetStatesResponse]
     ) -> list[Result]:
         try:
-            return self._read(store, queries, await answer)
+            read = self._read(store, queries, await answer)
         except RequestError as error:
-            return [error] * len(queries)
+            read = [error] * len(queries)
+        for each in read:
+            if isinstance(each, DeclinedError | MalformedFrameError | UnknownStoreError):
+                reason = each.status if isinstance(each, DeclinedError) else each.code
+                self._log_once(("query_declined", store.name, reason), store=store.name, reason=str(each))
+        return read
 
     def _read(self, store: Store, queries: Sequence[Query], response: BatchGetStatesResponse) -> list[Result]:
         read = results(queries, response, self._stale_after_ms)

@@ -6,7 +6,7 @@ tells subscribers that their subscriptions have news. Times are seconds of one m
 
 from collections.abc import Callable
 
-from ws_edge.errors import RequestError, RowTooLargeError
+from ws_edge.errors import MalformedFrameError, RequestError, RowTooLargeError
 from ws_edge.model.questions import Question
 from ws_edge.upstream.queries import Progress, RangeResult
 from ws_edge.watches.subscription import WAITING, Subscriber, Subscription, SubscriptionStatus, WatchOptions
@@ -119,12 +119,13 @@ class Hub:
     def failed(self, watch: Watch, error: RequestError) -> None:
         """Notes a failed read; the question is asked again at its interval.
 
-        Subscriptions get the error at once when a row is too large; otherwise they become blind after a while.
+        Subscriptions get the error at once when a row is too large or the question is refused; otherwise they become
+        blind after a while.
         """
         now = self._clock()
         if watch.failing_since is None:
             watch.failing_since = now
-        if watch.failure is None and isinstance(error, RowTooLargeError):
+        if watch.failure is None and isinstance(error, RowTooLargeError | MalformedFrameError):
             watch.failure = error
             for subscription in tuple(watch.subscriptions):
                 if not subscription.is_ended:

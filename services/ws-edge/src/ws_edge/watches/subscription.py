@@ -110,7 +110,7 @@ class Subscription:
     is_complete: bool = field(default=False, init=False)
     """Whether a token was taken since it began."""
     failure: RequestError | None = field(default=None, init=False)
-    """The error because of which its row cannot be read, until the subscriber takes it."""
+    """The error by which its row cannot be read, or its question is refused, until the subscriber takes it."""
     _pending: Pending = field(default_factory=Pending, init=False)
     _beginning: Beginning | None = field(default=None, init=False)
     _owes_token: bool = field(default=False, init=False)
@@ -166,7 +166,7 @@ class Subscription:
         return beginning
 
     def take_failure(self) -> RequestError | None:
-        """Returns the error because of which the row cannot be read, once each time that reading begins to fail."""
+        """Returns the error once: of a row that cannot be read, or of a question that is refused."""
         failure, self.failure = self.failure, None
         return failure
 

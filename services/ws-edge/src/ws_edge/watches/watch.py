@@ -56,7 +56,7 @@ class Watch:
     failing_since: float | None = field(default=None, init=False)
     """Since when every read has failed; None if the last one succeeded."""
     failure: RequestError | None = field(default=None, init=False)
-    """The error because of which its row cannot be read, as reported to its subscriptions."""
+    """The error by which its row cannot be read, or its question is refused, as reported to its subscriptions."""
     unknown_since: float = field(init=False)
     """Since when a key is known to have no row, or else is watched."""
     _skipped: int = field(default=0, init=False)
