@@ -86,6 +86,10 @@ class OneSocket:
         content: str | bytes = event["text"].decode() if "text" in event else event["bytes"]
         return content
 
+    async def next_event(self) -> dict[str, Any]:
+        """Returns what the edge has sent next, a frame or the close."""
+        return await self._sent.get()
+
     async def passes(self, seconds: int) -> None:
         """Lets time pass, second by second."""
         for _ in range(seconds):

@@ -40,6 +40,8 @@ class SocketWriter:
     _frames: list[Frame] = field(default_factory=list, init=False)
     """The waiting frames about the socket."""
     _places: dict[Place | ChannelWatch, None] = field(default_factory=dict, init=False)
+    _reason: str | None = field(default=None, init=False)
+    """Why the socket is closed after the frames that are being sent."""
     _is_writing: bool = field(default=False, init=False)
     """Whether `_write` runs, or will in the next turn of the loop."""
     _task: asyncio.Task[None] | None = field(default=None, init=False)
@@ -83,6 +85,8 @@ class SocketWriter:
         self.end_code = code
         if self.writing_since is None:
             self._begin_to_end(code, reason)
+        else:
+            self._reason = reason
 
     def end(self, code: int, reason: str) -> None:
         """Forgets everything unsent, and closes the socket as soon as its client has read the frames that were sent."""
@@ -133,6 +137,8 @@ class SocketWriter:
             self.writing_since = None
             self._is_writing = False
             self._task = None
+        if self.end_code is not None and self._reason is not None and self._closing is None:
+            self._begin_to_end(self.end_code, self._reason)
 
     def _take(self) -> list[Frame]:
         """Removes and returns the frames of the next write; none when nothing waits."""
