@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -182,3 +183,18 @@ async def test_an_access_is_renewed_by_a_ticket_and_by_no_forged_one(binary: boo
     assert 80 <= access["expires_in_s"] <= 100
     assert 80 <= renewed["expires_in_s"] <= 100
     assert (refused["code"], refused["retry_ms"]) == ("ticket_refused", 1000)
+
+
+async def test_pings_that_a_client_asks_for_look_at_its_watches_once_a_second() -> None:
+    async with OneSocket(BOARDS) as socket:
+        client = await begun(socket)
+        with patch("ws_edge.session.pings._lags", return_value={1: 4.0}) as looks:
+            for _ in range(3):
+                await client.say(ping={})
+            at_once = looks.call_count
+            await socket.passes(1)
+            await client.say(ping={})
+        pings = [(await client.next())["ping"] for _ in range(4)]
+
+    assert (at_once, looks.call_count) == (1, 2)
+    assert pings == [{"blind": [{"ids": [1], "lag_s": 4}]}] * 4

@@ -1,5 +1,6 @@
 """The pings of one socket, with the tokens of quiet places and the watches that may be out of date."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import InitVar, dataclass, field
@@ -13,6 +14,8 @@ PING_S = 20
 """How long a socket is silent before it is pinged."""
 BLIND_LOOK_S = 5.0
 """How often a socket checks whether its watches are out of date."""
+LAGS_S = 1.0
+"""How long the lags of watches are kept: a client may ask a thousand times a second."""
 BOOKMARKS_S = 60.0
 """The shortest time between two pings with bookmarks."""
 
@@ -25,6 +28,9 @@ class Pings:
     _pinged_at: float = field(init=False)
     _looked_at: float = field(init=False)
     _bookmarked_at: float = field(init=False)
+    _lags: dict[int, float] = field(default_factory=dict, init=False)
+    """As of `_lags_at`, for how many seconds watches may be out of date."""
+    _lags_at: float = field(default=-math.inf, init=False)
     _blind_ids: frozenset[int] = field(default=frozenset(), init=False)
     """The watches that the last ping named."""
 
@@ -38,15 +44,19 @@ class Pings:
         if now - self._looked_at < BLIND_LOOK_S:
             return False
         self._looked_at = now
-        return frozenset(_lags(places, now)) != self._blind_ids
+        self._lags, self._lags_at = _lags(places, now), now
+        return self._lags.keys() != self._blind_ids
 
     def ping(self, places: Iterable[Place | ChannelWatch], writer: SocketWriter, now: float) -> Ping:
         """Returns the ping to send now."""
-        places, self._pinged_at = tuple(places), now
-        lags = _lags(places, now)
-        self._blind_ids = frozenset(lags)
+        self._pinged_at = now
+        is_walked = now >= min(self._lags_at + LAGS_S, self._bookmarked_at + BOOKMARKS_S)
+        places = tuple(places) if is_walked else ()
+        if now - self._lags_at >= LAGS_S:
+            self._lags, self._lags_at = _lags(places, now), now
+        self._blind_ids = frozenset(self._lags)
         by_lag = defaultdict[int, list[int]](list)
-        for watch_id, lag in sorted(lags.items()):
+        for watch_id, lag in sorted(self._lags.items()):
             by_lag[round(lag) or 1].append(watch_id)
         blind = [Blind(ids=ids, lag_s=lag) for lag, ids in sorted(by_lag.items())]
         return Ping(bookmarks=self._bookmarks(places, writer, now), blind=blind)
