@@ -59,8 +59,8 @@ class Reader:
             watch = watches[name]
             yield from difference(f"rows of {name}", watch["rows"], rows)
             yield from difference(f"{name} is current", watch["current"], True)
-            told = watch["changes"][self._read[name] :]
-            yield from difference(f"changes of {name}", ordered(told), ordered(self._changes(name, rows, step)))
+            new = watch["changes"][self._read[name] :]
+            yield from difference(f"changes of {name}", ordered(new), ordered(self._changes(name, rows, step)))
         for name, rows in step.get("places", {}).items():
             yield from difference(
                 f"places of {name}", {k: r for k, r in watches[name]["rows"].items() if "/" in k}, rows

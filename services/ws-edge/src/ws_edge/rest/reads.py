@@ -132,9 +132,9 @@ class Reads:
         consumer = await self.consumer(request)
         definition, size = find(self.stores, store), limit or self.page_size
         if group is None:
-            told = fields_of(definition, fields)
+            names = fields_of(definition, fields)
             scan = Scan("", sort_from, sort_to, reverse, size, "", group_from, group_to)
-            page = await self._of_all_groups(consumer, definition, scan, told, page_token)
+            page = await self._of_all_groups(consumer, definition, scan, names, page_token)
         elif group_from or group_to:
             raise MalformedFrameError("group_from and group_to are for pages of all groups: leave them or group out")
         else:

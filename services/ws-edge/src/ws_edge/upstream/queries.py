@@ -167,8 +167,8 @@ def failure_of(status: int, text: str) -> RequestError:
         return UnknownStoreError(text)
     if status == INVALID_ARGUMENT:
         return MalformedFrameError(text)
-    told = f"no answer from the query service, which is asked again: {text}"
-    return UnavailableError(told) if status in PASSING else DeclinedError(told, status)
+    reason = f"no answer from the query service, which is asked again: {text}"
+    return UnavailableError(reason) if status in PASSING else DeclinedError(reason, status)
 
 
 def position_message(position: Position) -> PositionMessage:
