@@ -16,8 +16,9 @@ from statecast.state.v1.state_pb2 import StateKey
 from statecast_client.push import Change, PushClient, Watch
 from statecast_client.tokens import position_in
 
-MAX_MEMBERS = 1000
-INTERVAL_MS = 200
+MAX_MEMBERS = 800
+INTERVAL_MS = 0
+"""All screens fit into the rows of one consumer at one edge: intervals between 0 and a second count more."""
 
 
 @dataclass
