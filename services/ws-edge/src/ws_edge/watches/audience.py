@@ -10,6 +10,14 @@ from ws_edge.watches.moves import Move
 from ws_edge.watches.pending import NOTHING, Batch, Names, Pending
 from ws_edge.watches.token import mask_of, reader_of
 
+Identity = tuple[str, tuple[str, ...], bool]
+"""Tells audiences of one question apart."""
+
+
+def identity_of(question: Question, consumer: Consumer, fields: tuple[str, ...], *, delta: bool) -> Identity:
+    """Returns the identity of the audience to which a subscription belongs."""
+    return reader_of(question.store, consumer), fields, delta
+
 
 @dataclass(slots=True, eq=False)
 class Audience:
@@ -29,9 +37,8 @@ class Audience:
         self.mask = mask_of(self.question, self.fields, self.consumer)
 
     @property
-    def identity(self) -> tuple[str, tuple[str, ...], bool]:
-        """Returns the key that tells audiences of one question apart."""
-        return reader_of(self.question.store, self.consumer), self.fields, self.delta
+    def identity(self) -> Identity:
+        return identity_of(self.question, self.consumer, self.fields, delta=self.delta)
 
     def seen(self, row: KeyState | None) -> KeyState | None:
         """Returns the row as its members see it; None when they may not see it."""

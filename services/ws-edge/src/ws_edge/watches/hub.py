@@ -41,10 +41,7 @@ class Hub:
         return len(self._watches)
 
     def subscribe(self, subscriber: Subscriber, question: Question, options: WatchOptions) -> Subscription:
-        """Starts a subscription, which begins within the call if the rows are fresh enough, else later.
-
-        Raises MalformedFrameError for an invalid token in the options.
-        """
+        """Starts a subscription, which begins within the call if the rows are fresh enough, else later."""
         now = self._clock()
         watch = self._watches.get(question) or Watch(question, now)
         subscription = watch.subscription(subscriber, options, now)

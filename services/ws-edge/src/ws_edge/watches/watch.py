@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any
 
 from ws_edge.errors import RequestError
 from ws_edge.model.questions import Question
 from ws_edge.upstream.queries import Query, RangeResult
-from ws_edge.watches.audience import Audience
+from ws_edge.watches.audience import Audience, Identity, identity_of
 from ws_edge.watches.pending import Batch
 from ws_edge.watches.subscription import WAITING, Subscriber, Subscription, WatchOptions
 from ws_edge.watches.window import Window
@@ -42,7 +41,7 @@ class Watch:
     """When its latest timed read was due, in seconds of the hub's clock."""
     window: Window = field(init=False)
     subscriptions: dict[Subscription, None] = field(default_factory=dict, init=False)
-    audiences: dict[Any, Audience] = field(default_factory=dict, init=False)
+    audiences: dict[Identity, Audience] = field(default_factory=dict, init=False)
     """The audiences of its subscriptions, by their identity."""
     waiting: dict[Subscription, bool] = field(default_factory=dict, init=False)
     """The subscriptions that have not begun, with whether a read that regards them was requested."""
@@ -68,9 +67,12 @@ class Watch:
         self.unknown_since = self.confirmed_at = self.due
 
     def subscription(self, subscriber: Subscriber, options: WatchOptions, now: float) -> Subscription:
-        """Returns a new subscription, which has not begun. Raises MalformedFrameError for an invalid token."""
-        made = Audience(self.question, options.consumer, options.fields, options.delta)
-        audience = self.audiences.setdefault(made.identity, made)
+        """Returns a new subscription, which has not begun."""
+        identity = identity_of(self.question, options.consumer, options.fields, delta=options.delta)
+        audience = self.audiences.get(identity)
+        if audience is None:
+            audience = Audience(self.question, options.consumer, options.fields, options.delta)
+            self.audiences[identity] = audience
         audience.members += 1
         subscription = Subscription(self, audience, subscriber, options, now)
         self.subscriptions[subscription] = None
