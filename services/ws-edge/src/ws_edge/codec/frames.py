@@ -15,6 +15,7 @@ from ws_edge.model.documents import message_document
 from ws_edge.model.states import Path, StoreKey
 from ws_edge.model.stores import Stores
 from ws_edge.watches.subscription import RowNews
+from ws_edge.watches.token import varint
 
 Frame = dict[str, bytes]
 """An encoded frame: its `text` in UTF-8 or its `bytes`, and its bytes as they go over the wire once it was sent."""
@@ -144,14 +145,5 @@ def _json_frame(frame: PlaceFrame) -> bytes:
 
 def _binary_frame(frame: PlaceFrame) -> bytes:
     head = ServerFrame(id=frame.id, path=frame.path, watching=frame.watching).SerializeToString()
-    rows = b"".join(ROWS_TAG + _length(body) + body for body in frame.rows)
+    rows = b"".join(ROWS_TAG + varint(len(body)) + body for body in frame.rows)
     return head + rows + ServerFrame(token=frame.token, current=frame.current, ended=frame.ended).SerializeToString()
-
-
-def _length(content: bytes) -> bytes:
-    number, encoded = len(content), bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)

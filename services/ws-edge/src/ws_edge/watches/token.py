@@ -51,9 +51,9 @@ def reader_of(store: Store, consumer: Consumer) -> str:
 
 def token_of(mask: int, position: Position, ahead: int = 0) -> str:
     """Returns the token of a position; `ahead` is by how many offsets rows that were sent may be newer."""
-    content = (position.epoch ^ mask).to_bytes(EPOCH_BYTES, "big") + _varint(position.offset + 1)
+    content = (position.epoch ^ mask).to_bytes(EPOCH_BYTES, "big") + varint(position.offset + 1)
     if ahead:
-        content += _varint(ahead)
+        content += varint(ahead)
     return urlsafe_b64encode(content).rstrip(b"=").decode()
 
 
@@ -72,7 +72,8 @@ def resumption_of(mask: int, token: str) -> Resumption | None:
     return Resumption(Position(epoch, numbers[0] - 1), numbers[1] if len(numbers) > 1 else 0)
 
 
-def _varint(number: int) -> bytes:
+def varint(number: int) -> bytes:
+    """Returns a number in the encoding of Protobuf."""
     content = bytearray()
     while number > 0x7F:
         content.append(number & 0x7F | 0x80)
