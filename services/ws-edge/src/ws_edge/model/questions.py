@@ -54,9 +54,14 @@ class Question:
 
 
 def question_of(store: Store, group: str, bounds: Bounds) -> Question:
-    """Returns the question of a message. Raises MalformedFrameError for bounds where a group has one value."""
+    """Returns the question of a message. Raises MalformedFrameError for bounds where a group has one row."""
     if store.members:
         return Question(store, group, bounds.sort_from, bounds.sort_to, bounds.limit, bounds.reverse)
-    if bounds.sort_from or bounds.sort_to:
-        raise MalformedFrameError(f"{store.name} has one value per group: leave sort_from and sort_to out")
+    check_unsorted(store, bounds.sort_from, bounds.sort_to)
     return Question(store, group)
+
+
+def check_unsorted(store: Store, sort_from: str, sort_to: str) -> None:
+    """Raises MalformedFrameError for bounds in a store with one row per group."""
+    if (sort_from or sort_to) and not store.members:
+        raise MalformedFrameError(f"{store.name} has one row per group: leave sort_from and sort_to out")

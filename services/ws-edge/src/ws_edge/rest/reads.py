@@ -19,7 +19,7 @@ from ws_edge.codec.bodies import View, json_body, json_bytes, json_error
 from ws_edge.codec.requests import fields_of, watch_request
 from ws_edge.errors import MalformedFrameError, NoStateError, UnreadableRowError
 from ws_edge.model.authorization import Consumer, check_all_rows, check_group, may_see, seen_by
-from ws_edge.model.questions import Question
+from ws_edge.model.questions import Question, check_unsorted
 from ws_edge.model.states import KeyState
 from ws_edge.model.stores import Store, Stores, check_key_part, check_known, find
 from ws_edge.order_updates import STORE, order_reply
@@ -138,9 +138,18 @@ class Reads:
         elif group_from or group_to:
             raise MalformedFrameError("group_from and group_to are for pages of all groups: leave them or group out")
         else:
-            bounds = Watch(sort_from=sort_from, sort_to=sort_to, limit=size, reverse=reverse)
-            bounds.MergeFrom(Watch(store=store, group=group, fields=fields))
-            asked = watch_request(bounds, self.stores)
+            asked = watch_request(
+                Watch(
+                    store=store,
+                    group=group,
+                    sort_from=sort_from,
+                    sort_to=sort_to,
+                    limit=size,
+                    reverse=reverse,
+                    fields=fields,
+                ),
+                self.stores,
+            )
             page = await self._of_group(consumer, asked.question, asked.fields, page_token)
         etag = page_etag(definition, page.rows, not page.next_page_token)
         control = self.caching.control(definition, page.lag_ms)
@@ -152,8 +161,7 @@ class Reads:
         check_all_rows(consumer, store.rule, store.name)
         for name in ("group_from", "group_to", "sort_from", "sort_to"):
             check_key_part(name, getattr(scan, name))
-        if (scan.sort_from or scan.sort_to) and not store.members:
-            raise MalformedFrameError(f"{store.name} has one row per group: leave sort_from and sort_to out")
+        check_unsorted(store, scan.sort_from, scan.sort_to)
         page = await self._scan(store, scan, page_token)
         rows = [seen_by(consumer, row) for row in page.states]
         return RowPage(rows, fields, page.next_page_token, page.lag_ms, names_group=True)
