@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import InitVar, dataclass, field
 
 from statecast.push.v2.push_pb2 import Blind, Bookmark, Ping
@@ -18,6 +18,9 @@ LAGS_S = 1.0
 """How long the lags of watches are kept: a client may ask a thousand times a second."""
 BOOKMARKS_S = 60.0
 """The shortest time between two pings with bookmarks."""
+
+Places = Callable[[], Iterable[Place | ChannelWatch]]
+"""Returns the places of a socket; called only when they are looked at."""
 
 
 @dataclass(slots=True, eq=False)
@@ -37,23 +40,21 @@ class Pings:
     def __post_init__(self, began_at: float) -> None:
         self._pinged_at = self._looked_at = self._bookmarked_at = began_at
 
-    def is_due(self, places: Iterable[Place | ChannelWatch], sent_at: float, now: float) -> bool:
+    def is_due(self, places: Places, sent_at: float, now: float) -> bool:
         """Returns whether the socket was idle for long, or other watches than before are out of date."""
         if now - max(sent_at, self._pinged_at) >= PING_S:
             return True
         if now - self._looked_at < BLIND_LOOK_S:
             return False
         self._looked_at = now
-        self._lags, self._lags_at = _lags(places, now), now
+        self._look(places, now)
         return self._lags.keys() != self._blind_ids
 
-    def ping(self, places: Iterable[Place | ChannelWatch], writer: SocketWriter, now: float) -> Ping:
+    def ping(self, places: Places, writer: SocketWriter, now: float) -> Ping:
         """Returns the ping to send now."""
         self._pinged_at = now
-        is_walked = now >= min(self._lags_at + LAGS_S, self._bookmarked_at + BOOKMARKS_S)
-        places = tuple(places) if is_walked else ()
         if now - self._lags_at >= LAGS_S:
-            self._lags, self._lags_at = _lags(places, now), now
+            self._look(places, now)
         self._blind_ids = frozenset(self._lags)
         by_lag = defaultdict[int, list[int]](list)
         for watch_id, lag in sorted(self._lags.items()):
@@ -61,12 +62,15 @@ class Pings:
         blind = [Blind(ids=ids, lag_s=lag) for lag, ids in sorted(by_lag.items())]
         return Ping(bookmarks=self._bookmarks(places, writer, now), blind=blind)
 
-    def _bookmarks(self, places: Iterable[Place | ChannelWatch], writer: SocketWriter, now: float) -> list[Bookmark]:
+    def _look(self, places: Places, now: float) -> None:
+        self._lags, self._lags_at = _lags(places(), now), now
+
+    def _bookmarks(self, places: Places, writer: SocketWriter, now: float) -> list[Bookmark]:
         if now - self._bookmarked_at < BOOKMARKS_S:
             return []
         self._bookmarked_at = now
         bookmarks = []
-        for place in places:
+        for place in places():
             token = "" if place in writer else place.bookmark()
             if token:
                 bookmarks.append(Bookmark(id=place.tree.id, path=place.full_path, token=token))

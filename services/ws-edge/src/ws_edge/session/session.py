@@ -98,7 +98,7 @@ class Session:
         """Pings the client if that is due. To be called every second."""
         if self.writer.end_code is not None or not self.writer.is_idle:
             return
-        if self._pings.is_due(self._watches.places(), self.writer.sent_at, now):
+        if self._pings.is_due(self._watches.places, self.writer.sent_at, now):
             self._ping(now)
 
     def end_stores(self, stores: Collection[str]) -> None:
@@ -156,7 +156,7 @@ class Session:
         return max(0, int(expires_at - now))
 
     def _ping(self, now: float) -> None:
-        self._replies.say(ping=self._pings.ping(self._watches.places(), self.writer, now))
+        self._replies.say(ping=self._pings.ping(self._watches.places, self.writer, now))
 
     def _hello(self, expires_in_s: int) -> Hello:
         settings = self.context.settings
