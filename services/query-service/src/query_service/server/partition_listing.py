@@ -84,17 +84,17 @@ class Listed:
     def after(self, answer: shard.ListPartitionsResponse) -> "Listed":
         """Returns the partitions after an answer to a request with this version."""
         held = {
-            (told.store, told.freshness.partition): (told.serving, freshness_of(told.freshness))
-            for told in answer.partitions
+            (each.store, each.freshness.partition): (each.serving, freshness_of(each.freshness))
+            for each in answer.partitions
         }
         misplaced: dict[tuple[str, int, int], Collection[str]] = {
-            (told.store, told.freshness.partition, freshness_of(told.freshness).epoch): told.misplaced_groups
-            for told in answer.partitions
-            if told.misplaced_groups
+            (each.store, each.freshness.partition, freshness_of(each.freshness).epoch): each.misplaced_groups
+            for each in answer.partitions
+            if each.misplaced_groups
         }
         if answer.changes_only:
             lag_ms = answer.untold_lag_ms
-            before = ((place, each) for place, each in self.held.items() if place not in held)
+            before = ((place, fact) for place, fact in self.held.items() if place not in held)
             untold = {place: (serving, fresh._replace(lag_ms=lag_ms)) for place, (serving, fresh) in before}
             misplaced |= {key: groups for key, groups in self.misplaced.items() if key[:2] in untold}
             held |= untold
