@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator
 import pytest
 from httpx import AsyncClient
 
+from statecast.push.v2.channel_pb2 import ChannelRecord
 from testkit.ws_edge.channels import channel_of, put
 from testkit.ws_edge.edge import RunningEdge
 from testkit.ws_edge.odds import STORES, put_market
 from testkit.ws_edge.stream import BINARY, stream_client
+from ws_edge.channels.channels import watch_key
 
 MARKETS = {"store": "odds-by-match", "group": "m1", "interval_ms": 0}
 
@@ -42,6 +44,18 @@ async def test_the_watches_of_a_channel_are_its_rows_and_places(
     assert len(client.rows[5, "other"]) == 1
     assert client.frames[1]["watching"]["message"] == "statecast.push.v2.NamedWatch"
     assert [frame["id"] for frame in client.frames if frame.get("current")] == [5]
+
+
+async def test_a_record_of_a_newer_edge_is_no_watch(edge: RunningEdge, alice: AsyncClient) -> None:
+    """Field 15 is of a kind that this edge does not know."""
+    channel = await channel_of(alice, board=MARKETS)
+    edge.query.put(watch_key(channel, "newer"), ChannelRecord.FromString(b"\x7a\x02\x08\x01"))
+    async with stream_client(edge) as client:
+        await client.say(watch=[{"id": 1, "channel": channel}])
+        await client.until_current(1)
+
+    assert client.rows[1, ""].keys() == {"board"}
+    assert [frame for frame in client.frames if "ended" in frame] == []
 
 
 async def test_a_socket_follows_what_is_added_to_a_channel_replaced_and_removed(

@@ -166,16 +166,17 @@ class ChannelWatch(Subscriber):
         self._watching = Watching(message=message, key_field=VIEW.key_field, limit=self.max_watches)
 
     def _note(self, state: KeyState) -> None:
-        """Takes a record: the head has no member, and a watch's member is its name."""
-        record, name = state.row, state.key.member
+        """Takes a record: the head has no member, a watch has its name as member. Other kinds are ignored."""
+        name = state.key.member
+        record = state.row if isinstance(state.row, ChannelRecord) else ChannelRecord()  # which is of no kind
         if not name:
-            self._owner = record.channel.owner if isinstance(record, ChannelRecord) else None
-            if isinstance(record, ChannelRecord):
+            self._owner = record.channel.owner if record.HasField("channel") else None
+            if record.HasField("channel"):
                 self._expiry.renew(record.channel.expires_at.ToNanoseconds() / 1e9)
         else:
             self._changed[name] = None
             self._named.pop(name, None)
-            if isinstance(record, ChannelRecord):
+            if record.HasField("watch"):
                 self._named[name] = NamedWatch(name=name, watch=record.watch.watch)
 
     def _fault(self) -> RequestError | None:
