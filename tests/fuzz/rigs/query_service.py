@@ -30,6 +30,7 @@ from statecast.query.v1 import query_service_pb2 as query
 from statecast.shard.v1 import shard_service_pb2 as shard
 from testkit.ports import free_ports
 from testkit.query_service import FakeRecord, put, store_definition, tombstone
+from ws_edge.channels import CHANNELS, REVOCATIONS
 
 QUERY = query.DESCRIPTOR.services_by_name["QueryService"]
 SHARD = shard.DESCRIPTOR.services_by_name["ShardService"]
@@ -45,6 +46,11 @@ STORES = (
     store_definition("orders-by-item", topic="items", engine="memory"),
     store_definition("plain", topic="plain", message="bytes", format="plain", retain="24h", history={"versions": 2}),
     store_definition("crc", topic="crc", message="json", format="plain", partitioner="crc32", history={"age": "1h"}),
+    # Those of the edges, which every query service has.
+    store_definition(
+        CHANNELS.name, topic="channels", message=CHANNELS.kind, format="plain", keeps="members", retain="48h"
+    ),
+    store_definition(REVOCATIONS.name, topic="revocations", message=REVOCATIONS.kind, format="plain"),
 )
 LIMITS = {
     "max_batch_keys": 100,
