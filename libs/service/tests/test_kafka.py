@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, Producer
 from pydantic_settings import SettingsConfigDict
+from structlog.testing import capture_logs
 
 from statecast_service.errors import SettingsError
 from statecast_service.kafka import KafkaSettings, client_options, connect, java_options, reason
@@ -179,15 +180,16 @@ class RefusedClient:
 
 
 def test_a_refused_client_takes_the_password_from_its_file_anew(
-    signed_in: KafkaSettings, files: dict[str, Path], capsys: pytest.CaptureFixture[str]
+    signed_in: KafkaSettings, files: dict[str, Path]
 ) -> None:
     client = connect(RefusedClient, signed_in)
     files["password"].write_text("newer")
-    client.poll(KafkaError._TRANSPORT)
-    client.poll(KafkaError._AUTHENTICATION)
-    files["password"].unlink()
-    client.poll(KafkaError._AUTHENTICATION)
-    output = capsys.readouterr().out
+    with capture_logs() as lines:
+        client.poll(KafkaError._TRANSPORT)
+        client.poll(KafkaError._AUTHENTICATION)
+        files["password"].unlink()
+        client.poll(KafkaError._AUTHENTICATION)
+    output = str(lines)
 
     assert client.passwords == ["pass\"word'", "newer"]
     assert "kafka refuses the connection" in output
