@@ -22,7 +22,7 @@ def archive(files: dict[str, bytes]) -> io.BytesIO:
 
 
 def test_an_archive_is_copied_with_other_names_of_its_images() -> None:
-    tags = [["localhost/statecast-stand-in/kong:3.9"], ["statecast/ws-edge:0.1.0"]]
+    tags = [["localhost/statecast-stand-in/kong:3.9"], ["statecast/ws-edge:1"]]
     manifest = json.dumps([{"Config": "config.json", "RepoTags": each} for each in tags]).encode()
     source = archive({"layer.tar": b"a layer", "manifest.json": manifest, "index.json": b"{}", "oci-layout": b"{}"})
     renamed = io.BytesIO()
@@ -30,7 +30,7 @@ def test_an_archive_is_copied_with_other_names_of_its_images() -> None:
     rename_images(
         source,
         renamed,
-        {"statecast-stand-in/kong:3.9": "kong:3.9", "statecast/ws-edge:0.1.0": "statecast/ws-edge:0.1.0"},
+        {"statecast-stand-in/kong:3.9": "kong:3.9", "statecast/ws-edge:1": "statecast/ws-edge:1"},
     )
     renamed.seek(0)
 
@@ -41,4 +41,4 @@ def test_an_archive_is_copied_with_other_names_of_its_images() -> None:
         assert layer is not None
         assert images is not None
         assert layer.read() == b"a layer"
-        assert [each["RepoTags"] for each in json.load(images)] == [["kong:3.9"], ["statecast/ws-edge:0.1.0"]]
+        assert [each["RepoTags"] for each in json.load(images)] == [["kong:3.9"], ["statecast/ws-edge:1"]]

@@ -146,7 +146,7 @@ def operator(gateway: Gateway) -> GatewayClient:
 @pytest.fixture(scope="session")
 def source_pod(deployment: Deployment) -> str:
     """A pod that sends changes to Kafka, in the place of a connector of one's own: the policies let it."""
-    deployment.cluster.apply([_source(deployment.image_prefix)])
+    deployment.cluster.apply([_source(deployment.simulator_image)])
     deployment.cluster.wait_rolled(NAMESPACE, f"deployment/{SOURCE}")
     return f"deployment/{SOURCE}"
 
@@ -179,12 +179,12 @@ def order_id(source: OrderSource, alice: GatewayClient) -> str:
     return order_id
 
 
-def _source(image_prefix: str) -> Object:
+def _source(image: str) -> Object:
     """It is no part of Statecast, and so a drain of Statecast's pods leaves it; its name is the connector's."""
     labels = {"app.kubernetes.io/name": "connect"}
     container = {
         "name": SOURCE,
-        "image": f"{image_prefix}statecast/cdc-simulator:0.1.0",
+        "image": image,
         "command": ["sleep", "infinity"],
         "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},

@@ -54,11 +54,11 @@ PATCHES = MANIFESTS / "own-pipelines" / "patches"
 pytestmark = pytest.mark.timeout(900)
 
 
-def stranger(namespace: str, image_prefix: str) -> Object:
+def stranger(namespace: str, image: str) -> Object:
     """A pod of which no policy says anything."""
     container = {
         "name": "stranger",
-        "image": f"{image_prefix}statecast/cdc-simulator:0.1.0",
+        "image": image,
         "command": ["sleep", "infinity"],
         "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
@@ -73,7 +73,7 @@ def strangers(deployment: Deployment) -> Iterator[None]:
     """A pod without a policy in the namespace, and one in a namespace that has no policies."""
     cluster = deployment.cluster
     cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": STRANGERS}}])
-    cluster.apply(stranger(namespace, deployment.image_prefix) for namespace in (NAMESPACE, STRANGERS))
+    cluster.apply(stranger(namespace, deployment.simulator_image) for namespace in (NAMESPACE, STRANGERS))
     for namespace in (NAMESPACE, STRANGERS):
         cluster.run("-n", namespace, "wait", "--for=condition=Ready", "pod/stranger", "--timeout=120s", timeout_s=150)
     yield
@@ -109,7 +109,7 @@ def test_a_service_has_no_rights_and_cannot_change_its_image(deployment: Deploym
 
 
 def test_the_namespace_refuses_a_pod_that_may_do_more(deployment: Deployment) -> None:
-    pod = stranger(NAMESPACE, deployment.image_prefix)
+    pod = stranger(NAMESPACE, deployment.simulator_image)
     pod["metadata"]["name"] = "root"
     pod["spec"]["securityContext"] = {}
 

@@ -124,6 +124,12 @@ class Deployment:
             *("delete", "namespace", NAMESPACE, EXECUTORS_NAMESPACE, "--ignore-not-found", "--wait"), timeout_s=READY_S
         )
 
+    @property
+    def simulator_image(self) -> str:
+        """The image of the pods that only tests start."""
+        [simulator] = self._read("cdc-simulator")[-1:]
+        return str(simulator["spec"]["template"]["spec"]["containers"][0]["image"])
+
     def executors(self) -> list[Object]:
         """The manifests of the processor on executor pods."""
         return read_manifests(MANIFESTS / "executors" / "stream-processor.yaml", image_prefix=self.image_prefix)

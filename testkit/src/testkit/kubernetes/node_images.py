@@ -21,6 +21,7 @@ from testkit.broker import LIBS
 from testkit.containers.compose_file import read_compose_file
 from testkit.containers.engine import ContainerError, Engine
 from testkit.containers.images import COMPOSE_FILE, NOT_FOR_BUILDS, builds
+from testkit.kubernetes.deployment import OWN_IMAGE
 from testkit.kubernetes.node_files import PAUSE_IMAGE
 
 COREDNS_IMAGE = "statecast-node/coredns:1"
@@ -28,6 +29,8 @@ ENGINES_OWN = "localhost/"
 """What Podman puts before the name of an image that was built here."""
 STAND_INS = {"kafka": "apache/kafka:4.3.1", "kong": "kong:3.9", "spark": "apache/spark:4.3.0"}
 """The images that stand-ins take the place of, as the manifests name them."""
+STAND_IN_BASES = {"kafka": "stream-processor", "kong": "ws-edge", "spark": "stream-processor"}
+"""The services that have the programs of the stand-ins in their images."""
 STAND_IN_FILES = Path(__file__).with_name("stand_ins")
 
 
@@ -43,7 +46,9 @@ def import_images(
     missing = [name for name in names if not engine.succeeds("image", "inspect", name)]
     if missing:
         raise ContainerError(f"{', '.join(missing)} must be built: run `make images`")
-    names |= dict(_node_images(engine, programs)) | {_stand_in(engine, name): STAND_INS[name] for name in stand_ins}
+    bases = {name.partition(":")[0].removeprefix(OWN_IMAGE): name for name in ours}
+    made = {_stand_in(engine, name, bases[STAND_IN_BASES[name]]): STAND_INS[name] for name in stand_ins}
+    names |= dict(_node_images(engine, programs)) | made
     _transfer(engine, socket, names)
     return {in_node: engine.size_bytes(name) for name, in_node in names.items()}
 
@@ -60,8 +65,8 @@ def _node_images(engine: Engine, programs: Path) -> Iterator[tuple[str, str]]:
         yield image, image
 
 
-def _stand_in(engine: Engine, name: str) -> str:
-    """Builds a stand-in, and returns its name in the engine."""
+def _stand_in(engine: Engine, name: str, base: str) -> str:
+    """Builds a stand-in on an image of this project, and returns its name in the engine."""
     image = f"statecast-stand-in/{name}:{STAND_INS[name].rpartition(':')[2]}"
     needed = {
         "kafka": {"libs": LIBS},
@@ -72,7 +77,7 @@ def _stand_in(engine: Engine, name: str) -> str:
         shutil.copytree(STAND_IN_FILES / name, context)
         for place, source in needed.get(name, {}).items():
             shutil.copytree(source, context / place, ignore=shutil.ignore_patterns("__pycache__"))
-        engine.run("build", "-t", image, str(context))
+        engine.run("build", "--build-arg", f"BASE={base}", "-t", image, str(context))
     return image
 
 

@@ -10,6 +10,8 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
+from testkit.release.image_tags import set_tags
+
 _VERSION = re.compile(r'^version = ".*"$', re.MULTILINE)
 UNRELEASED = "## [Unreleased]\n"
 FOLDERS = ("proto", "libs/*", "testkit", "clients/python", "tools/*", "infra", "services/*")
@@ -49,9 +51,10 @@ class PartFolder:
             raise ReleaseError(f"{self._changelog.name} has nothing under Unreleased: write what has changed")
 
     def set_version(self, version: str, day: str) -> None:
-        """Writes the version into `pyproject.toml`, and makes Unreleased a section of the changelog."""
+        """Writes the version into `pyproject.toml` and tags of images; makes Unreleased a section of the changelog."""
         pyproject, line = self.folder / "pyproject.toml", f'version = "{version}"'
         pyproject.write_text(_VERSION.sub(line, pyproject.read_text(), count=1))
+        set_tags(self.root, str(self.folder.relative_to(self.root)), version)
         if self._changelog.exists():
             section = f"{UNRELEASED}\n## [{version}] - {day}\n"
             self._changelog.write_text(self._changelog.read_text().replace(UNRELEASED, section, 1))
