@@ -19,6 +19,10 @@ WORKERS ?= 2
 FUZZ := tests/fuzz
 MINUTES ?= 60
 GHZ_VERSION := v0.120.0
+HELM_VERSION := v3.19.5
+# Without Go, the tests of the charts are skipped, and say so.
+HELM := $(if $(shell command -v go),$(BIN)/helm)
+CHARTS := $(SERVICES:%=services/%/chart) tools/jobs/chart infra/charts/statecast
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 JAVA_DONE := services/stream-processor/jvm/target/.done infra/local/kafka/target/.done infra/local/connect/target/.done infra/local/connect-mariadb/target/.done infra/local/postgres/target/.done clients/kotlin/target/.done
 CLASS_ARCHIVE := services/stream-processor/jvm/target/jars/classes.jsa
@@ -108,12 +112,11 @@ status: ## Show what runs, where, and whether it is ready
 test: lint types contract unit conformance-short e2e e2e-containers ## Install, then every check that CI has time for: lint, types, contract, unit and end-to-end tests
 
 .PHONY: lint
-lint: install ## Lint and format check of Python, import rules, Dockerfiles, Kubernetes manifests
+lint: install ## Lint and format check of Python, import rules, Dockerfiles
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-cache # which would keep the contract as it was before
-	$(BIN)/hadolint services/*/Dockerfile infra/*/Dockerfile
-	$(BIN)/kubernetes-validate --strict --quiet -k 1.32 -k 1.37 infra/k8s/*.yaml infra/k8s/*/*.yaml
+	$(BIN)/hadolint services/*/Dockerfile infra/*/Dockerfile tools/jobs/Dockerfile
 
 .PHONY: types
 types: install clients/javascript/node_modules/.package-lock.json ## Strict type check of every package and its tests, and of what calls the JavaScript one
@@ -140,7 +143,7 @@ fast: $(VENV)/.services ## All tests that need neither Spark nor Kafka nor Maven
 	$(PYTEST) -q -m "not kafka and not spark and not stack and not long" $(TESTS)
 
 .PHONY: unit
-unit: install ## Unit tests, tests of single services on a real broker and a real Spark session, and a short fuzz
+unit: install $(HELM) ## Unit tests, tests of single services on a real broker and a real Spark session, and a short fuzz
 	$(MVN) -f services/stream-processor/jvm/pom.xml test
 	$(MVN) -f clients/kotlin/pom.xml surefire:test
 	node --test clients/javascript/tests/*.test.js
@@ -165,7 +168,7 @@ conformance: install ## What databases and topics send is read, refused or told:
 	HISTORIES=$${HISTORIES:-10000} $(BIN)/pytest tests/conformance
 
 .PHONY: e2e
-e2e: install ## End-to-end tests through the gateway, on the real stack
+e2e: install $(HELM) ## End-to-end tests through the gateway, on the real stack
 	$(BIN)/pytest -m "not long" tests/e2e
 
 .PHONY: long
@@ -178,7 +181,7 @@ e2e-brokers: install ## End-to-end: each of three brokers is killed, and each fa
 	THREE_BROKERS_VICTIMS=3 $(BIN)/pytest tests/e2e/test_three_brokers.py
 
 .PHONY: e2e-domains
-e2e-domains: install ## End-to-end: every domain but the orders is what its model says, after each service was killed, Spark's too
+e2e-domains: install $(HELM) ## End-to-end: every domain but the orders is what its model says, after each service was killed, Spark's too
 	$(BIN)/pytest tests/e2e/domains
 
 .PHONY: e2e-adoption
@@ -189,12 +192,22 @@ e2e-adoption: install ## End-to-end: a team's tables, on Kafka with the rights o
 images: $(VENV)/.services ## Build every image with Docker or Podman (CONTAINER_ENGINE), and print their sizes
 	$(BIN)/python -m testkit.containers.images
 
+$(BIN)/helm: | $(VENV)/bin/python
+	GOBIN=$(BIN) go install -ldflags "-s -w" helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
+
+.PHONY: charts
+charts: $(VENV)/.services $(BIN)/helm ## Check the Helm charts, and pack each with all that it needs into dist/charts/
+	$(BIN)/pytest tests/contract/test_charts.py
+	for chart in $(CHARTS); do
+	    $(BIN)/helm package "$$chart" --destination dist/charts 2> >(grep -v "symbolic link" >&2)
+	done
+
 .PHONY: e2e-containers
 e2e-containers: install ## End-to-end: compose.yaml's stack in containers; skipped, and says so, without a container engine or base images
 	$(BIN)/pytest tests/containers
 
 .PHONY: e2e-kubernetes
-e2e-kubernetes: install ## End-to-end: infra/k8s on the cluster of KUBECONFIG, or on a node of its own (root); else skipped, and says so
+e2e-kubernetes: install $(BIN)/helm ## End-to-end: the charts on the cluster of KUBECONFIG, or on a node of its own (root); else skipped, and says so
 	$(BIN)/pytest tests/kubernetes
 
 .PHONY: random-kills
@@ -216,6 +229,7 @@ reference: install ## Rewrite what is made of the code and of domains/: tables, 
 	$(BIN)/python clients/javascript/make_types.py
 	PYTHONPATH=tests/conformance $(BIN)/python -m kit.page docs/sources.md
 	$(BIN)/python -m testkit.constraints constraints.txt services/*
+	$(BIN)/python -m testkit.chart_schemas $(CHARTS)
 
 ## Releases and measurements
 

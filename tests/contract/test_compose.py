@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from kubernetes_manifests import ports_of, variables_of_image
 from pydantic_settings import BaseSettings
+from service_facts import ports_of, variables_of_image
 
 import cdc_simulator.settings
 import query_service.settings

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from rendered_charts import MANIFESTS
 
 INFRA = Path(__file__).resolve().parents[2] / "infra"
 REFERENCE = re.compile(r"\{vault://[^}]*\}")
@@ -31,17 +32,14 @@ def _is_setting(node: Any) -> bool:
     return isinstance(node, dict) and str(node.get("name")).startswith("KONG_")
 
 
+DOCUMENTS = {"compose.yaml": [yaml.safe_load((INFRA / "compose.yaml").read_text())], "chart": MANIFESTS}
 DEPLOYMENTS = {
-    str(path.relative_to(INFRA)): settings
-    for path in sorted(INFRA.rglob("*.yaml"))
-    if "target" not in path.parts and path != FILE_OF_KONG
-    for document in yaml.safe_load_all(path.read_text())
-    for settings in settings_in(document)
+    name: settings for name, documents in DOCUMENTS.items() for each in documents for settings in settings_in(each)
 }
 
 
 def test_kong_is_configured_in_compose_and_on_kubernetes() -> None:
-    assert list(DEPLOYMENTS) == ["compose.yaml", "k8s/kong.yaml"]
+    assert DEPLOYMENTS.keys() == DOCUMENTS.keys()
 
 
 @pytest.mark.parametrize("deployment", DEPLOYMENTS)

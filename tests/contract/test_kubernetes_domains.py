@@ -1,56 +1,40 @@
-"""The manifests of other domains than the orders: a simulator each, and a processor that runs all pipelines."""
-
-import re
-from pathlib import Path
+"""On Kubernetes other domains than the orders are values: a simulator each, and the processor's directories."""
 
 import pytest
-import yaml
-from kubernetes_manifests import K8S, MANIFESTS, ROOT, every, labels_of_pods, read, selects
+from rendered_charts import WITH_ALL, every, values_of
+from service_facts import ROOT
 
 from cdc_simulator.domains import domain_names
+from testkit.charts import CHARTS, render
 
-DIRECTORY = K8S / "domains"
-FILES = {file.stem: file for file in DIRECTORY.glob("*.yaml")}
-PATCH = DIRECTORY / "patches" / "stream-processor.yaml"
-OF_ORDERS = K8S / "cdc-simulator.yaml"
+OF_OTHERS = {f"cdc-simulator-{domain}": domain for domain in domain_names() if domain != "orders"}
 
 
-def without_comments(file: Path) -> str:
-    return re.sub(r"^#.*\n", "", file.read_text(), flags=re.MULTILINE)
+@pytest.mark.parametrize(("name", "domain"), OF_OTHERS.items())
+def test_a_simulator_differs_from_that_of_the_orders_in_its_name_and_its_domain(name: str, domain: str) -> None:
+    simulators = {
+        each["metadata"]["name"]: each
+        for each in render(CHARTS["cdc-simulator"], {"domains": ["orders", domain]})
+        if each["kind"] == "StatefulSet"
+    }
+    of_orders, other = values_of(simulators["cdc-simulator"]), values_of(simulators[name])
+
+    assert other == of_orders | {"CDC_SIMULATOR_DOMAIN": domain}
+    assert simulators.keys() == {"cdc-simulator", name}
 
 
-def test_every_domain_but_the_orders_has_a_simulator() -> None:
-    assert set(FILES) == set(domain_names()) - {"orders"}
+def test_all_domains_are_played_when_all_are_named() -> None:
+    names = {each["metadata"]["name"] for each in every("StatefulSet", WITH_ALL)}
+
+    assert set(OF_OTHERS) <= names
 
 
-@pytest.mark.parametrize("domain", FILES)
-def test_a_simulator_differs_from_that_of_the_orders_in_its_name_and_its_domain(domain: str) -> None:
-    text = without_comments(FILES[domain])
-    renamed = re.sub(rf"cdc-simulator-{domain}\b", "cdc-simulator", text)
+def test_the_processor_runs_the_directories_that_are_named_and_those_of_a_config_map() -> None:
+    values = {"pipelines": ["/domains/orders", "/domains/odds"], "pipelinesConfigMap": "mine"}
+    [processor] = every("StatefulSet", render(CHARTS["stream-processor"], values))
+    [of_orders] = every("StatefulSet", render(CHARTS["stream-processor"]))
+    [container], [plain] = (each["spec"]["template"]["spec"]["containers"] for each in (processor, of_orders))
 
-    assert renamed.replace(f"            - {{name: CDC_SIMULATOR_DOMAIN, value: {domain}}}\n", "") == without_comments(
-        OF_ORDERS
-    )
-    assert text.count(f"cdc-simulator-{domain}") == without_comments(OF_ORDERS).count("cdc-simulator") - 2
-    assert f"CDC_SIMULATOR_DOMAIN, value: {domain}" in text
-
-
-@pytest.mark.parametrize("domain", FILES)
-def test_a_simulator_reaches_the_broker(domain: str) -> None:
-    [labels] = labels_of_pods(read(iter([FILES[domain]])))
-    policies = {each["metadata"]["name"]: each["spec"] for each in every("NetworkPolicy", MANIFESTS)}
-    peers = [peer["podSelector"] for peer in policies["kafka"]["ingress"][0]["from"] if "podSelector" in peer]
-
-    assert selects(policies["kafka-clients"]["podSelector"], labels)
-    assert any(selects(peer, labels) for peer in peers)
-
-
-def test_the_processor_runs_all_domains_with_more_memory() -> None:
-    [container] = yaml.safe_load(PATCH.read_text())["spec"]["template"]["spec"]["containers"]
-    [processor] = [each for each in every("StatefulSet", MANIFESTS) if each["metadata"]["name"] == "stream-processor"]
-    [patched] = processor["spec"]["template"]["spec"]["containers"]
-
-    assert container["name"] == patched["name"]
-    assert container["args"] == ["run", "/domains"]
+    assert plain["args"] == ["run", "/domains/orders"]
+    assert container["args"] == ["run", "/domains/orders", "/domains/odds", "/etc/statecast/pipelines"]
     assert "COPY domains /domains" in (ROOT / "services" / "stream-processor" / "Dockerfile").read_text()
-    assert container["env"] == [{"name": "STREAM_PROCESSOR_DRIVER_MEMORY", "value": "4g"}]

@@ -2,29 +2,27 @@
 
 import pytest
 import yaml
-from kubernetes_manifests import (
+from rendered_charts import (
     EVERY,
     EXECUTORS,
-    K8S,
     MANIFESTS,
     OURS,
     PODS,
-    ROOT,
     SERVERS,
+    WITH_ALL,
     WITH_EXECUTORS,
     WITH_POSTGRES,
     Manifest,
     container_of,
     every,
-    in_compose,
     labels_of_pods,
     name_of,
     pod_of,
     selects,
     service_of,
     values_of,
-    variables_of_image,
 )
+from service_facts import ROOT, in_compose, variables_of_image
 
 
 def test_the_internal_port_is_for_instances_only() -> None:
@@ -41,7 +39,7 @@ def test_the_internal_port_is_for_instances_only() -> None:
 
 @pytest.mark.parametrize("workload", SERVERS, ids=name_of)
 def test_nobody_reaches_a_server_but_by_its_policy(workload: Manifest) -> None:
-    ports = {each["name"] for each in container_of(workload).get("ports", [])}
+    names = {each["containerPort"]: each["name"] for each in container_of(workload).get("ports", [])}
     labels = pod_of(workload)["metadata"]["labels"]
     files = WITH_EXECUTORS if workload in WITH_EXECUTORS else WITH_POSTGRES
     rules = [
@@ -51,11 +49,11 @@ def test_nobody_reaches_a_server_but_by_its_policy(workload: Manifest) -> None:
         for rule in policy["spec"].get("ingress", [])
     ]
 
-    assert {port["port"] for rule in rules for port in rule["ports"]} == ports
+    assert {names.get(port["port"], port["port"]) for rule in rules for port in rule["ports"]} == {*names.values()}
     assert service_of(workload) == "kong" or all(rule["from"] for rule in rules)
 
 
-Way = tuple[str, str, str]
+Way = tuple[str, str, str | int]
 """From which pods to which, on which port."""
 
 
@@ -88,23 +86,33 @@ def test_what_a_pod_may_reach_is_what_lets_it_in(files: list[Manifest]) -> None:
 def test_none_but_the_simulator_and_the_connector_reach_the_database() -> None:
     to_database = {way for way in ways("ingress", "from", WITH_POSTGRES) if way[1] == "postgres"}
 
-    assert to_database == {("cdc-simulator", "postgres", "postgres"), ("connect", "postgres", "postgres")}
-    assert ("connect", "kafka", "kafka") in ways("egress", "to", WITH_POSTGRES)
+    assert to_database == {("cdc-simulator", "postgres", 5432), ("connect", "postgres", 5432)}
+    assert ("connect", "kafka", 9092) in ways("egress", "to", WITH_POSTGRES)
 
 
-@pytest.mark.parametrize("namespace", ["statecast", "statecast-executors"])
-def test_without_a_policy_a_pod_is_alone(namespace: str) -> None:
-    policies = {
-        (each["metadata"]["namespace"], each["metadata"]["name"]): each["spec"] for each in every("NetworkPolicy")
-    }
+@pytest.mark.parametrize("files", [WITH_ALL, EXECUTORS], ids=["all", "executors"])
+def test_each_pod_has_a_policy_of_its_own_for_both_directions(files: list[Manifest]) -> None:
+    policies = {each["metadata"]["name"]: each["spec"] for each in every("NetworkPolicy", files)}
 
-    assert policies[namespace, "nobody"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    for labels in labels_of_pods(files):
+        own = policies[labels["app.kubernetes.io/name"]]
+        assert selects(own["podSelector"], labels)
+        assert own["policyTypes"] == ["Ingress", "Egress"]
+
+
+def test_a_pod_without_a_policy_looks_names_up_and_nothing_else() -> None:
+    [policy] = [each["spec"] for each in every("NetworkPolicy", MANIFESTS) if not each["spec"]["podSelector"]]
+    [rule] = policy["egress"]
+
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    assert "ingress" not in policy
+    assert {each["port"] for each in rule["ports"]} == {53}
 
 
 def test_who_may_create_pods_finds_no_secret_in_the_namespace() -> None:
     roles = [each for each in EVERY if each["kind"] in ("Role", "ClusterRole")]
     namespaces = {each["metadata"]["namespace"] for each in roles}
-    readme = (K8S / "README.md").read_text()
+    readme = (ROOT / "infra" / "charts" / "README.md").read_text()
 
     assert namespaces == {"statecast-executors"}
     assert "secret" not in yaml.safe_dump_all(EXECUTORS).lower()

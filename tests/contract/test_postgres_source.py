@@ -9,16 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from kubernetes_manifests import (
-    COMPOSE,
-    POSTGRES_SOURCE,
-    ROOT,
-    SETTINGS,
-    WITH_POSTGRES,
-    WORKLOADS,
-    Manifest,
-    container_of,
-)
+from rendered_charts import WITH_POSTGRES, WORKLOADS, Manifest, container_of
+from service_facts import COMPOSE, POSTGRES_SOURCE, ROOT, SETTINGS
 
 from local_stack.domains import DOMAINS, FIRST
 from local_stack.settings import Settings
@@ -30,7 +22,6 @@ from testkit.postgres import SETTINGS as POSTGRES_SETTINGS
 
 INFRA = ROOT / "infra"
 IMAGE = INFRA / "connect"
-PATCHES = INFRA / "k8s" / "postgres" / "patches"
 BROKER = COMPOSE["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"].removeprefix("PLAINTEXT://")
 SECRETS = "/run/secrets"
 PASSWORD = "postgres-password"
@@ -51,16 +42,17 @@ def version_of(part: str, name: str) -> str | None:
 
 
 def on_kubernetes(name: str) -> Manifest:
-    """The only container of a workload that comes with the source, or of a patch of one."""
-    patch = PATCHES / f"{name}.yaml"
-    if patch.exists():
-        return container_of({"spec": yaml.safe_load(patch.read_text())["spec"]})
+    """The only container of a workload."""
     [workload] = [each for each in WITH_POSTGRES if each["kind"] in WORKLOADS and each["metadata"]["name"] == name]
     return container_of(workload)
 
 
 def as_started(container: Manifest, field: str) -> list[str]:
     return [word.replace("$$", "$") for word in container[field]]
+
+
+COMPOSE_SCRIPT = as_started(POSTGRES_SOURCE["stream-processor"], "entrypoint")[-1]
+CHART_SCRIPT = on_kubernetes("stream-processor")["command"][2]
 
 
 @pytest.fixture
@@ -118,22 +110,28 @@ def test_the_simulator_plays_as_in_the_local_stack(tmp_path: Path, monkeypatch: 
     assert {name.removeprefix("CDC_SIMULATOR_").lower() for name in added} == set(local)
     assert added["CDC_SIMULATOR_SINK"] == local["sink"]
     assert added["CDC_SIMULATOR_POSTGRES_URL"] == re.sub(r":[^:@]+@[^:]+:", "@postgres:", str(local["postgres_url"]))
-    assert patched == {**added, "PGPASSWORD": None}
+    assert {**added, "PGPASSWORD": None}.items() <= patched.items()
     assert SETTINGS["cdc-simulator"]().model_dump()["sink"] == "postgres"
 
 
-def test_the_pipelines_are_those_of_the_local_stack(tmp_path: Path) -> None:
+@pytest.mark.parametrize("script", [COMPOSE_SCRIPT, CHART_SCRIPT], ids=["compose", "chart"])
+def test_the_pipelines_are_those_of_the_local_stack(script: str, tmp_path: Path) -> None:
     local = postgres_source(Settings(directory=tmp_path / "local", source="postgres", postgres_port=5432)).pipelines
-    script = as_started(POSTGRES_SOURCE["stream-processor"], "entrypoint")
-    prepare, _, run = script[-1].rpartition(" && ")
-    for path, moved in (("/domains/orders", DOMAINS / FIRST), ("/tmp/orders", tmp_path / "made")):
+    prepare, _, run = script.rpartition(" && ")
+    [made] = set(re.findall(r"mkdir -p (\S+)", prepare))
+    for path, moved in (("/domains/orders", DOMAINS / FIRST), (made, tmp_path / "made")):
         prepare = re.sub(rf"(?<= ){path}(?=[ /])", str(moved), prepare)
     subprocess.run(["sh", "-e", "-c", prepare], check=True)
-    made = {file.name: yaml.safe_load(file.read_text()) for file in pipeline_files([tmp_path / "made"])}
+    files = {file.name: yaml.safe_load(file.read_text()) for file in pipeline_files([tmp_path / "made"])}
 
-    assert on_kubernetes("stream-processor")["command"] == script
-    assert run == "exec tini -- stream-processor run /tmp/orders"
-    assert made == {file.name: yaml.safe_load(file.read_text()) for file in local}
+    assert run.startswith("exec tini -- stream-processor ")
+    assert files == {file.name: yaml.safe_load(file.read_text()) for file in local}
+
+
+def test_the_processor_runs_the_pipelines_that_were_made() -> None:
+    assert COMPOSE_SCRIPT.endswith(" run /tmp/orders")
+    assert CHART_SCRIPT.endswith(' stream-processor "$@"')
+    assert on_kubernetes("stream-processor")["args"] == ["run", "/tmp/pipelines"]
 
 
 @pytest.mark.parametrize("name", ["postgres", "connect"])
@@ -157,7 +155,7 @@ def test_the_password_stands_in_a_secret_alone() -> None:
     assert POSTGRES_SOURCE["postgres"]["environment"]["POSTGRES_PASSWORD_FILE"] == f"{SECRETS}/{PASSWORD}"
     assert all({"name": "password", "mountPath": SECRETS, "readOnly": True} in each for each in mounts)
     assert password == {"secretKeyRef": {"name": "postgres", "key": PASSWORD}}
-    assert f"--from-file={PASSWORD}=/dev/stdin" in (INFRA / "k8s" / "README.md").read_text()
+    assert f"--from-file={PASSWORD}=/dev/stdin" in (INFRA / "charts" / "README.md").read_text()
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -177,13 +175,3 @@ def test_the_base_images_of_connect_can_be_replaced() -> None:
     assert POSTGRES_SOURCE["connect"]["build"]["args"] == {
         argument: f"${{{argument}:-{image}}}" for argument, image in defaults.items()
     }
-
-
-def test_the_readme_has_the_command_of_each_patch() -> None:
-    readme = (INFRA / "k8s" / "README.md").read_text()
-
-    for patch in PATCHES.glob("*.yaml"):
-        command = patch.read_text().splitlines()[0].removeprefix("# ")
-
-        assert command in readme
-        assert command.endswith(str(patch.relative_to(ROOT)))

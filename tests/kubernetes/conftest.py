@@ -106,7 +106,7 @@ def authority() -> trustme.CA:
 
 @pytest.fixture(scope="session")
 def deployment(cluster: Cluster, node: Node | None, authority: trustme.CA, figures: list[str]) -> Iterator[Deployment]:
-    """Statecast by its manifests, all of it ready; whoever replaces a part waits until it is ready again."""
+    """Statecast by its charts, all of it ready; whoever replaces a part waits until it is ready again."""
     deployment = Deployment(cluster, IMAGE_PREFIX)
     deployment.begin()
     try:
@@ -180,8 +180,8 @@ def order_id(source: OrderSource, alice: GatewayClient) -> str:
 
 
 def _source(image: str) -> Object:
-    """It is no part of Statecast, and so a drain of Statecast's pods leaves it; its name is the connector's."""
-    labels = {"app.kubernetes.io/name": "connect"}
+    """It is no part of Statecast, and so a drain of Statecast's pods leaves it; a label lets it reach Kafka."""
+    labels = {"app.kubernetes.io/name": SOURCE, "statecast/kafka": "client"}
     container = {
         "name": SOURCE,
         "image": image,

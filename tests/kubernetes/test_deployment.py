@@ -1,7 +1,8 @@
-"""The manifests run on a cluster as they are: they serve, are locked down, and take a pipeline that is not shipped."""
+"""The charts run on a cluster as they are: they serve, are locked down, and take a pipeline that is not shipped."""
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -11,12 +12,13 @@ from drivers.order_source import OrderSource
 
 from query_service.settings import SHIPPED_STORES
 from statecast.orders.v1.order_pb2 import OrderStatus
-from testkit.kubernetes.cluster import KubectlError, Object
-from testkit.kubernetes.deployment import INFRA, MANIFESTS, NAMESPACE, Deployment, config_map, read_manifests
+from testkit.charts import CHARTS, render
+from testkit.kubernetes.cluster import Cluster, KubectlError, Object
+from testkit.kubernetes.deployment import EXECUTORS, INFRA, NAMESPACE, Deployment, config_map
 from testkit.waiting import eventually
 
 SERVERS = {"cdc-simulator": 1, "stream-processor": 1, "query-service": 2, "ws-edge": 2, "kong": 2, "kafka": 1}
-"""How many pods the manifests have of each."""
+"""How many pods the charts have of each."""
 NO_CAPABILITIES = "0000000000000000"
 PYTHON = "python"
 STRANGERS = "statecast-strangers"
@@ -49,7 +51,6 @@ STORE_ENTRY = {
     "keeps": "members",
     "readers": {"field": "customer_id"},
 }
-PATCHES = MANIFESTS / "own-pipelines" / "patches"
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -83,13 +84,13 @@ def strangers(deployment: Deployment) -> Iterator[None]:
 
 @pytest.mark.timeout(3 * 3600)  # the first time, Kubernetes is built
 def test_every_workload_becomes_ready_and_the_topics_are_made(deployment: Deployment) -> None:
-    assert deployment.ready_s.keys() == {*SERVERS, "kafka-topics"}
+    assert deployment.ready_s.keys() == {*SERVERS, "kafka-topics-1"}
     for name, count in SERVERS.items():
         assert len(deployment.pods(name)) == count
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_the_manifests_fit_the_machine_and_no_pod_was_started_twice(deployment: Deployment, name: str) -> None:
+def test_the_charts_fit_the_machine_and_no_pod_was_started_twice(deployment: Deployment, name: str) -> None:
     restarts = [each["restartCount"] for pod in deployment.pods(name) for each in pod["status"]["containerStatuses"]]
 
     assert restarts == [0] * SERVERS[name]
@@ -170,14 +171,17 @@ def test_a_pod_reaches_what_a_policy_says_and_nothing_else(
 
 
 def test_a_pipeline_in_a_config_map_is_looked_up_behind_the_gateway(
-    deployment: Deployment, source: OrderSource, alice: GatewayClient, order_id: str
+    deployment: Deployment, source: OrderSource, alice: GatewayClient, order_id: str, tmp_path: Path
 ) -> None:
     """As README.md says it: topics, then the processor, then who serves the new store."""
-    _add_topic(deployment)
     deployment.cluster.apply([config_map("pipelines", {f"{STORE}.yaml": PIPELINE}), config_map("stores", _stores())])
-    for name in ("stream-processor", "query-service"):
-        patch = ("patch", "statefulset", name, "--patch-file", str(PATCHES / f"{name}.yaml"))
-        deployment.cluster.run("-n", NAMESPACE, *patch)
+    file = tmp_path / "topics.yaml"
+    file.write_text(_topics())
+    topics = ("--set-file", f"topics.file={file}")
+    deployment.configure({}, *topics)
+    deployment.cluster.wait_done(NAMESPACE, f"kafka-topics-{deployment.revision}")
+    for name, value in (("stream-processor", "pipelinesConfigMap"), ("query-service", "storesConfigMap")):
+        deployment.configure({f"{name}.{value}": value.removesuffix("ConfigMap")}, *topics)
         deployment.wait_settled(f"statefulset/{name}")
     tracking_number = f"1Z-{order_id}"
 
@@ -188,14 +192,11 @@ def test_a_pipeline_in_a_config_map_is_looked_up_behind_the_gateway(
     assert row["tracking_number"] == tracking_number
 
 
-def _add_topic(deployment: Deployment) -> None:
+def _topics() -> str:
+    """The shipped topics and the new one."""
     topics = yaml.safe_load((INFRA / "kafka" / "topics.yaml").read_text(encoding="utf-8"))
     topics["topics"].append(TOPIC)
-    cluster = deployment.cluster
-    cluster.run("-n", NAMESPACE, "delete", "job", "kafka-topics", "--ignore-not-found")
-    cluster.apply([config_map("topics", {"topics.yaml": yaml.safe_dump(topics)})])
-    cluster.apply(read_manifests(MANIFESTS / "kafka-topics.yaml", image_prefix=deployment.image_prefix))
-    cluster.wait_done(NAMESPACE, "kafka-topics")
+    return yaml.safe_dump(topics)
 
 
 def _stores() -> dict[str, str]:
@@ -212,3 +213,24 @@ def _only_row(client: GatewayClient, tracking_number: str) -> Object:
     assert row is not None, json.dumps(answer.json())
     shown: Object = row["row"]
     return shown
+
+
+@pytest.mark.usefixtures("deployment")
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("cdc-simulator", {"domains": ["orders", "odds"]}),
+        ("stream-processor", EXECUTORS | {"pipelinesConfigMap": "pipelines", "kafkaSecret": "kafka"}),
+        ("query-service", {"autoscaling.enabled": True, "storesConfigMap": "stores"}),
+        ("ws-edge", {"autoscaling.enabled": True, "mounts": [{"name": "tls", "secret": "tls", "path": "/etc/tls"}]}),
+        ("jobs", {"program": "pass", "options": ["--parallel", "8"]}),
+    ],
+)
+def test_the_api_server_takes_what_is_off_by_default(cluster: Cluster, name: str, values: Object) -> None:
+    objects = render(CHARTS[name], values, namespace=STRANGERS)
+    cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": STRANGERS}}])
+    document = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+
+    printed = cluster.run("apply", "--dry-run=server", "--filename", "-", text=document)
+
+    assert printed.count("(server dry run)") == len(objects)

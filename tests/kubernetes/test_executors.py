@@ -10,7 +10,7 @@ from drivers.order_source import OrderSource
 
 from statecast.orders.v1.order_pb2 import OrderStatus
 from testkit.kubernetes.cluster import Object
-from testkit.kubernetes.deployment import EXECUTORS_NAMESPACE, MANIFESTS, NAMESPACE, Deployment, read_manifests
+from testkit.kubernetes.deployment import EXECUTORS_NAMESPACE, Deployment
 from testkit.waiting import wait_until
 
 PROCESSOR = "statefulset/stream-processor"
@@ -30,7 +30,6 @@ lines = urllib.request.urlopen("http://127.0.0.1:9102/metrics").read().decode().
 print(*(line.split()[1] for line in lines if line.startswith(sys.argv[1] + "{")))
 """
 """Runs in the driver's pod: the values of a metric that each pipeline has."""
-ONE_POD = ("statefulset,service,networkpolicy", DRIVER)
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -38,13 +37,10 @@ pytestmark = pytest.mark.timeout(1200)
 @pytest.fixture(scope="module")
 def executors(deployment: Deployment) -> Iterator[None]:
     """The other form of the processor, as README.md says; at the end there is the one that shares a pod again."""
-    cluster = deployment.cluster
-    cluster.run("-n", NAMESPACE, "delete", *ONE_POD, "--ignore-not-found", timeout_s=240)
-    cluster.apply(deployment.executors())
+    deployment.install_executors()
     deployment.wait_settled(PROCESSOR, EXECUTORS_NAMESPACE)
     yield
-    cluster.run("delete", "namespace", EXECUTORS_NAMESPACE, "--wait", timeout_s=240)
-    cluster.apply(read_manifests(MANIFESTS / "stream-processor.yaml", image_prefix=deployment.image_prefix))
+    deployment.remove_executors()
     deployment.wait_settled(PROCESSOR)
 
 

@@ -1,4 +1,4 @@
-"""Compose files, manifests and their pages name each image of this project with the version of its part."""
+"""Compose files and pages name each image of this project with the version of its part."""
 
 import re
 import tomllib
@@ -38,7 +38,7 @@ def test_a_tag_is_the_version_of_the_part(part: str) -> None:
 
 
 def test_a_release_sets_the_tags_of_its_own_images_alone(tmp_path: Path) -> None:
-    compose, pod = tmp_path / "infra/compose.yaml", tmp_path / "infra/k8s/demo.yaml"
+    compose, pod = tmp_path / "infra/compose.yaml", tmp_path / "infra/demo.yaml"
     pod.parent.mkdir(parents=True)
     compose.write_text(COMPOSE)
     pod.write_text("image: statecast/demo:0.1.0\n")

@@ -137,3 +137,14 @@ def test_a_release_that_fails_leaves_the_repository_as_it_was(repository: Path, 
         release(demo, "0.2.0", DAY)
 
     assert state_of(repository) == before
+
+
+def test_a_chart_gets_the_version_of_the_release(repository: Path, demo: Path) -> None:
+    chart = demo / "chart" / "Chart.yaml"
+    chart.parent.mkdir()
+    chart.write_text('name: demo\nversion: 0.1.0\nappVersion: 0.1.0\nkubeVersion: ">=1.32.0-0"\n')
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "Add a chart")
+    release(demo, "0.2.0", DAY)
+
+    assert chart.read_text() == 'name: demo\nversion: 0.2.0\nappVersion: 0.2.0\nkubeVersion: ">=1.32.0-0"\n'

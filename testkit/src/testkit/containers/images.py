@@ -1,4 +1,4 @@
-"""Builds every image of compose.yaml that has a Dockerfile here: `python -m testkit.containers.images`.
+"""Builds the images of compose.yaml that have a Dockerfile here, and jobs: `python -m testkit.containers.images`.
 
 CONTAINER_ENGINE chooses between Docker and Podman, PYTHON_IMAGE and MAVEN_IMAGE name other base images, and
 IMAGE_BUILD_FLAGS are flags of the engine's `build`, for example a proxy or a mounted cache of this machine.
@@ -8,6 +8,7 @@ import os
 import shlex
 import sys
 import time
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -21,13 +22,21 @@ NOT_FOR_BUILDS = {"GATEWAY_SECRET": "unused", "GATEWAY_TLS_CERTIFICATE": "unused
 BASE = "_IMAGE"
 """How the names of the arguments end that say what an image is built on."""
 
+PYTHON_IMAGE = "PYTHON_IMAGE"
+JOBS = COMPOSE_FILE.parents[1] / "tools" / "jobs"
+"""Starts on Kubernetes alone, by schedule."""
+
 PULL_S = 300
 MB = 1_000_000
 
 
 def builds(compose: ComposeFile) -> Mapping[str, Build]:
-    """How each image of the file that is built here is built, by its name with the tag."""
-    return {each.image: each.build for each in compose.services.values() if each.build}
+    """How each image of the file that is built here is built, and that of jobs, by its name with the tag."""
+    of_services = {each.image: each.build for each in compose.services.values() if each.build}
+    [base] = {build.args[PYTHON_IMAGE] for build in of_services.values()}
+    version = tomllib.loads((JOBS / "pyproject.toml").read_text())["project"]["version"]
+    jobs = Build(context="..", dockerfile="tools/jobs/Dockerfile", args={PYTHON_IMAGE: base})
+    return {**of_services, f"statecast/jobs:{version}": jobs}
 
 
 def missing_bases(compose: ComposeFile, engine: Engine) -> list[str]:

@@ -1,1 +1,1 @@
-"""A Kubernetes of one node, built from source, and this project's manifests on a cluster."""
+"""A Kubernetes of one node, built from source, and this project's charts on a cluster."""

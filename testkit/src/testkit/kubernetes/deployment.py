@@ -1,4 +1,4 @@
-"""This project's manifests on a cluster, deployed as infra/k8s/README.md says."""
+"""This project's charts on a cluster, installed as infra/charts/README.md says."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -7,41 +7,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from testkit.charts import CHARTS, STATECAST, helm, render, value_flags
 from testkit.kubernetes.cluster import Cluster, Object
 from testkit.waiting import wait_until
 
 INFRA = Path(__file__).resolve().parents[4] / "infra"
-MANIFESTS = INFRA / "k8s"
 NAMESPACE = "statecast"
 EXECUTORS_NAMESPACE = "statecast-executors"
-OWN_IMAGE = "statecast/"
-"""What the names of this project's images begin with."""
 READY_S = 600
 POLL_S = 0.5
 WORKLOADS = "statefulsets,deployments,jobs"
+EXECUTORS = {"executors.enabled": True, "global.kafka.namespace": NAMESPACE}
+"""The values of a processor on executors, which has a namespace of its own."""
 
 
 class NamespaceTakenError(Exception):
     """The cluster has a Statecast already, which tests would change."""
-
-
-def read_manifests(*files: Path, image_prefix: str = "") -> list[Object]:
-    """The objects of the files, in their order; `image_prefix` goes before the names of this project's images."""
-    objects = [each for file in files for each in yaml.safe_load_all(file.read_text(encoding="utf-8"))]
-    return [_prefixed(each, image_prefix) for each in objects] if image_prefix else objects
-
-
-def _prefixed(value: Any, prefix: str) -> Any:
-    if isinstance(value, list):
-        return [_prefixed(each, prefix) for each in value]
-    if not isinstance(value, dict):
-        return value
-    changed = {name: _prefixed(each, prefix) for name, each in value.items()}
-    if str(image := value.get("image", "")).startswith(OWN_IMAGE):
-        changed["image"] = prefix + image
-    return changed
 
 
 @dataclass(frozen=True)
@@ -62,14 +43,20 @@ class Deployment:
     ready_s: dict[str, float] = field(default_factory=dict)
     """After how many seconds each workload was ready, or its job done."""
 
+    values: dict[str, Any] = field(default_factory=dict)
+    """The values that differ from those of the chart."""
+
+    revision: int = 0
+    """How often the chart has been installed or upgraded, as Helm counts."""
+
     def begin(self) -> None:
         """Makes the namespace and the Service that clients come to. Raises NamespaceTakenError where there is one."""
         if self.cluster.run("get", "namespace", NAMESPACE, EXECUTORS_NAMESPACE, "--ignore-not-found", "-o", "name"):
             raise NamespaceTakenError(
                 f"the cluster has the namespace {NAMESPACE} or {EXECUTORS_NAMESPACE}: remove both"
             )
-        self.cluster.apply(self._read("namespace"))
-        self.cluster.apply(each for each in self._read("kong") if each["kind"] == "Service")
+        self.cluster.apply([restricted_namespace(NAMESPACE)])
+        self.cluster.apply(each for each in self._rendered() if each["kind"] == "Service" and _is_of(each, "kong"))
 
     def address(self) -> str:
         """The host that the load balancer gives to clients. Raises AssertionError when it gives none."""
@@ -82,11 +69,47 @@ class Deployment:
         return given()
 
     def up(self, gateway: GatewayFiles) -> None:
-        """Applies everything else; returns when all is ready. Raises AssertionError with a report otherwise."""
+        """Installs everything else; returns when all is ready. Raises AssertionError with a report otherwise."""
         self.cluster.apply(made_by_hand(gateway))
         began = time.monotonic()
-        self.cluster.apply(read_manifests(*sorted(MANIFESTS.glob("*.yaml")), image_prefix=self.image_prefix))
+        self.configure()
         wait_until(partial(self._note_ready, began), partial(self.cluster.report, NAMESPACE), READY_S, POLL_S)
+
+    def configure(self, values: Mapping[str, Any] | None = None, *flags: str) -> None:
+        """Installs the chart of all, or upgrades it with further values. Does not wait for pods. Raises HelmError."""
+        self.values |= values or {}
+        self._install("statecast", STATECAST, NAMESPACE, self.values, "--take-ownership", *flags)
+        self.revision += 1
+
+    def install_executors(self) -> None:
+        """Replaces the processor by one on executor pods, and does not wait for them. Raises HelmError."""
+        self.configure({"stream-processor.enabled": False})
+        self.cluster.wait_gone(NAMESPACE, "pod", "stream-processor-0")
+        self.cluster.apply([restricted_namespace(EXECUTORS_NAMESPACE)])
+        self._install("stream-processor", CHARTS["stream-processor"], EXECUTORS_NAMESPACE, EXECUTORS)
+
+    def remove_executors(self) -> None:
+        """Brings back the processor in one pod, and does not wait for it. Raises HelmError."""
+        self.cluster.run("delete", "namespace", EXECUTORS_NAMESPACE, "--wait", timeout_s=READY_S)
+        self.configure({"stream-processor.enabled": True})
+
+    def _install(self, release: str, chart: Path, namespace: str, values: Mapping[str, Any], *flags: str) -> None:
+        own = ["--kubeconfig", str(self.cluster.kubeconfig)] if self.cluster.kubeconfig else []
+        options = ["--namespace", namespace, *value_flags({**values, "global.imagePrefix": self.image_prefix}), *flags]
+        helm(*own, "upgrade", "--install", release, str(chart), *options)
+
+    def _rendered(self) -> list[Object]:
+        return render(STATECAST, {**self.values, "global.imagePrefix": self.image_prefix})
+
+    @property
+    def simulator_image(self) -> str:
+        """The image of the pods that only tests start."""
+        [image] = (
+            each["spec"]["template"]["spec"]["containers"][0]["image"]
+            for each in self._rendered()
+            if each["kind"] == "StatefulSet" and _is_of(each, "cdc-simulator")
+        )
+        return str(image)
 
     def pods(self, name: str, namespace: str = NAMESPACE) -> list[Object]:
         """The pods of a workload, also those that are ending."""
@@ -124,25 +147,22 @@ class Deployment:
             *("delete", "namespace", NAMESPACE, EXECUTORS_NAMESPACE, "--ignore-not-found", "--wait"), timeout_s=READY_S
         )
 
-    @property
-    def simulator_image(self) -> str:
-        """The image of the pods that only tests start."""
-        [simulator] = self._read("cdc-simulator")[-1:]
-        return str(simulator["spec"]["template"]["spec"]["containers"][0]["image"])
-
-    def executors(self) -> list[Object]:
-        """The manifests of the processor on executor pods."""
-        return read_manifests(MANIFESTS / "executors" / "stream-processor.yaml", image_prefix=self.image_prefix)
-
-    def _read(self, name: str) -> list[Object]:
-        return read_manifests(MANIFESTS / f"{name}.yaml", image_prefix=self.image_prefix)
-
     def _note_ready(self, began: float) -> bool:
         workloads = self.cluster.objects(WORKLOADS, NAMESPACE)
         for each in workloads:
             if is_ready(each):
                 self.ready_s.setdefault(each["metadata"]["name"], time.monotonic() - began)
         return all(map(is_ready, workloads))
+
+
+def restricted_namespace(name: str) -> Object:
+    """A namespace whose pods may do no more than the restricted standard lets them."""
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def _is_of(each: Object, name: str) -> bool:
+    return bool(each["metadata"]["name"] == name)
 
 
 def is_ready(workload: Object) -> bool:
@@ -155,8 +175,7 @@ def is_ready(workload: Object) -> bool:
 
 
 def made_by_hand(gateway: GatewayFiles) -> Iterator[Object]:
-    """The ConfigMap and the Secrets that the README has commands for."""
-    yield config_map("topics", {"topics.yaml": (INFRA / "kafka" / "topics.yaml").read_text(encoding="utf-8")})
+    """The Secrets that the README has commands for."""
     yield _secret("kong", {"kong.yaml": (INFRA / "kong" / "kong.yaml").read_text(encoding="utf-8")})
     yield _secret("gateway", {"secret": gateway.secret})
     yield _secret("gateway-tls", {"tls.crt": gateway.certificate, "tls.key": gateway.key}, "kubernetes.io/tls")

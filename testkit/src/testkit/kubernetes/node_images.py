@@ -1,6 +1,6 @@
 """Brings images from the container engine of this machine into the node, and makes those that only the node needs.
 
-The node knows an image by the name that the manifests give it. A stand-in for an image of others has another name in
+The node knows an image by the name that the charts give it. A stand-in for an image of others has another name in
 the engine, where it must not be taken for the real one.
 """
 
@@ -21,14 +21,16 @@ from testkit.broker import LIBS
 from testkit.containers.compose_file import read_compose_file
 from testkit.containers.engine import ContainerError, Engine
 from testkit.containers.images import COMPOSE_FILE, NOT_FOR_BUILDS, builds
-from testkit.kubernetes.deployment import OWN_IMAGE
 from testkit.kubernetes.node_files import PAUSE_IMAGE
+
+OWN_IMAGE = "statecast/"
+"""What the names of this project's images begin with."""
 
 COREDNS_IMAGE = "statecast-node/coredns:1"
 ENGINES_OWN = "localhost/"
 """What Podman puts before the name of an image that was built here."""
 STAND_INS = {"kafka": "apache/kafka:4.3.1", "kong": "kong:3.9", "spark": "apache/spark:4.3.0"}
-"""The images that stand-ins take the place of, as the manifests name them."""
+"""The images that stand-ins take the place of, as the charts name them."""
 STAND_IN_BASES = {"kafka": "stream-processor", "kong": "ws-edge", "spark": "stream-processor"}
 """The services that have the programs of the stand-ins in their images."""
 STAND_IN_FILES = Path(__file__).with_name("stand_ins")
@@ -37,7 +39,7 @@ STAND_IN_FILES = Path(__file__).with_name("stand_ins")
 def import_images(
     engine: Engine, socket: Path, programs: Path, stand_ins: Sequence[str] = tuple(STAND_INS)
 ) -> Mapping[str, int]:
-    """Imports this project's images, the node's own and stand-ins; their sizes in bytes, by the manifests' names.
+    """Imports this project's images, the node's own and stand-ins; their sizes in bytes, by their names in the charts.
 
     What is not a stand-in is pulled by the node when a pod needs it. Raises ContainerError when an image is missing.
     """

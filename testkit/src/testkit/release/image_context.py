@@ -41,7 +41,7 @@ def build_wheel(directory: str, config_settings: object = None, metadata_directo
 '''
 PYPROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["src"]\n'
 
-BUILT = shutil.ignore_patterns(".*", "*.egg-info", "__pycache__", "build", "dist", "target", "tests")
+BUILT = shutil.ignore_patterns(".*", "*.egg-info", "__pycache__", "build", "chart", "dist", "target", "tests")
 
 
 def copied(dockerfile: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Tags of this project's images in compose files and manifests: each is the version of the part that has the image."""
+"""Tags of this project's images in compose files and pages: each is the version of the part that has the image."""
 
 import re
 from pathlib import Path

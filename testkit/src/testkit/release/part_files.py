@@ -13,6 +13,7 @@ from packaging.version import InvalidVersion, Version
 from testkit.release.image_tags import set_tags
 
 _VERSION = re.compile(r'^version = ".*"$', re.MULTILINE)
+_CHART_VERSION = re.compile(r"^(version|appVersion): .*$", re.MULTILINE)
 UNRELEASED = "## [Unreleased]\n"
 FOLDERS = ("proto", "libs/*", "testkit", "clients/python", "tools/*", "infra", "services/*")
 
@@ -51,9 +52,11 @@ class PartFolder:
             raise ReleaseError(f"{self._changelog.name} has nothing under Unreleased: write what has changed")
 
     def set_version(self, version: str, day: str) -> None:
-        """Writes the version into `pyproject.toml` and tags of images; makes Unreleased a section of the changelog."""
+        """Writes the version into `pyproject.toml`, charts and tags; makes Unreleased a section of the changelog."""
         pyproject, line = self.folder / "pyproject.toml", f'version = "{version}"'
         pyproject.write_text(_VERSION.sub(line, pyproject.read_text(), count=1))
+        for chart in (*self.folder.glob("chart/Chart.yaml"), *self.folder.glob("charts/*/Chart.yaml")):
+            chart.write_text(_CHART_VERSION.sub(rf"\g<1>: {version}", chart.read_text()))
         set_tags(self.root, str(self.folder.relative_to(self.root)), version)
         if self._changelog.exists():
             section = f"{UNRELEASED}\n## [{version}] - {day}\n"

@@ -1,5 +1,5 @@
 #!/opt/venv/bin/python
-"""What of Kong's command the manifests use: `start`, by the variables that Kong reads, and `quit --timeout SECONDS`."""
+"""What of Kong's command the chart uses: `start`, by the variables that Kong reads, and `quit --timeout SECONDS`."""
 
 import json
 import os

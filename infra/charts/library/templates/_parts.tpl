@@ -1,0 +1,148 @@
+{{/* Parts of objects. Each takes (dict "root" $ "name" NAME) and what it says itself. */}}
+
+{{- define "statecast.selector" -}}
+app.kubernetes.io/name: {{ .name }}
+{{- end }}
+
+{{- define "statecast.labels" -}}
+{{ include "statecast.selector" . }}
+app.kubernetes.io/part-of: statecast
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+{{- end }}
+
+{{/* Those of a pod; policies let in who has the last ones. */}}
+{{- define "statecast.podLabels" -}}
+{{ include "statecast.labels" . }}
+{{- if not .withoutKafka }}
+statecast/kafka: client
+{{- end }}
+{{- if .asksQuery }}
+statecast/query: client
+{{- end }}
+{{- end }}
+
+{{- define "statecast.metadata" -}}
+name: {{ .object | default .name }}
+namespace: {{ .root.Release.Namespace }}
+labels: {{- include "statecast.labels" . | nindent 2 }}
+{{- end }}
+
+{{/* The name of an image of this project, of the chart's own version. */}}
+{{- define "statecast.image" -}}
+{{- .root.Values.image | default (printf "%sstatecast/%s:%s" .root.Values.global.imagePrefix .image .root.Chart.AppVersion) }}
+{{- end }}
+
+{{/* What all pods have; the user is `user`, and with `spread` pods of one name are in several zones and on several nodes. */}}
+{{- define "statecast.pod" -}}
+automountServiceAccountToken: {{ .account | default false }}
+# Variables named after Services would be taken for settings.
+enableServiceLinks: false
+{{- with .root.Values.global.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.global.kafka.namespace }}
+dnsConfig:
+  searches: [{{ . }}.svc.cluster.local]
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: {{ .user | default 10001 }}
+  fsGroup: {{ .user | default 10001 }}
+  fsGroupChangePolicy: OnRootMismatch
+  seccompProfile: {type: RuntimeDefault}
+  {{- with .sysctls }}
+  sysctls: {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- if .spread }}
+topologySpreadConstraints:
+  {{- range list "topology.kubernetes.io/zone" "kubernetes.io/hostname" }}
+  - maxSkew: 1
+    topologyKey: {{ . }}
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels: {{- include "statecast.selector" $ | nindent 8 }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "statecast.containerSecurity" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+{{- end }}
+
+{{/* The probes that only ask whether the process answers, on the port `port`. */}}
+{{- define "statecast.aliveProbes" -}}
+startupProbe:
+  httpGet: {path: /healthz, port: {{ .port }}}
+  periodSeconds: 2
+  failureThreshold: 60
+livenessProbe:
+  httpGet: {path: /healthz, port: {{ .port }}}
+  periodSeconds: 10
+  timeoutSeconds: 5
+{{- end }}
+
+{{/* The variables by which a service reaches Kafka, and those of `env`; `prefix` is the service's. */}}
+{{- define "statecast.env" -}}
+- {name: {{ .prefix }}KAFKA_BOOTSTRAP, value: {{ .root.Values.global.kafka.bootstrap | quote }}}
+{{- if .root.Values.kafkaSecret }}
+- {name: {{ .prefix }}KAFKA_PROPERTIES, value: /etc/statecast/kafka/client.properties}
+{{- end }}
+{{- range $name, $value := .root.Values.env }}
+- {name: {{ $name }}, value: {{ $value | quote }}}
+{{- end }}
+{{- end }}
+
+{{- define "statecast.volumeMounts" -}}
+- {name: tmp, mountPath: /tmp}
+{{- if .root.Values.kafkaSecret }}
+- {name: kafka-client, mountPath: /etc/statecast/kafka, readOnly: true}
+{{- end }}
+{{- range .root.Values.mounts }}
+- {name: {{ .name }}, mountPath: {{ .path }}, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{- define "statecast.volumes" -}}
+- name: tmp
+  emptyDir: {}
+{{- with .root.Values.kafkaSecret }}
+- name: kafka-client
+  secret: {secretName: {{ . }}}
+{{- end }}
+{{- range .root.Values.mounts }}
+- name: {{ .name }}
+  {{- if .secret }}
+  secret: {secretName: {{ .secret }}}
+  {{- else }}
+  configMap: {name: {{ .configMap }}}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "statecast.claim" -}}
+volumeClaimTemplates:
+  - metadata: {name: {{ .volume }}}
+    spec:
+      accessModes: [ReadWriteOnce]
+      {{- with .root.Values.storage.class }}
+      storageClassName: {{ . }}
+      {{- end }}
+      resources:
+        requests: {storage: {{ .root.Values.storage.size }}}
+{{- end }}
+
+{{/* The brokers as peers of a policy; in another namespace by its name. */}}
+{{- define "statecast.kafkaPeers" -}}
+{{- $namespace := .Values.global.kafka.namespace }}
+{{- range .Values.global.kafka.peers }}
+{{- $peer := . }}
+{{- if and $namespace .podSelector }}
+{{- $peer = merge (dict "namespaceSelector" (dict "matchLabels" (dict "kubernetes.io/metadata.name" $namespace))) . }}
+{{- end }}
+{{ list $peer | toYaml }}
+{{- end }}
+{{- end }}
