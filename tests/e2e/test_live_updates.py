@@ -5,7 +5,7 @@ from contextlib import suppress
 from itertools import count
 
 import pytest
-from drivers.gateway_client import GatewayClient, offset_of
+from drivers.gateway_client import Gateway, GatewayClient, offset_of
 from drivers.order_source import OrderSource
 from drivers.range_reader import Held, RangeReader, held_of, orders_of
 
@@ -33,6 +33,15 @@ def test_a_change_reaches_a_subscriber(source: OrderSource, alice: GatewayClient
         "estimated_delivery": "",
         "tracking_number": "1Z999",
     }
+
+
+def test_the_published_command_with_a_password_watches_an_order(source: OrderSource, gateway: Gateway) -> None:
+    order_id = source.place("customer-0004", {"item-a": 1}).order_id
+    phone = GatewayClient(gateway, {"Authorization": "Basic dXNlcm5hbWU6cGFzc3dvcmQ="})
+    with phone.open("/update/orders") as watch:
+        watch.send({"type": "order_updates_request", "order_id": order_id})
+
+        watch.until_status(order_id, "Placed")
 
 
 def test_both_request_forms_and_the_path_watch_the_same_order(source: OrderSource, alice: GatewayClient) -> None:

@@ -11,8 +11,10 @@ from websockets.headers import build_authorization_basic
 ALICE, BOB = "customer-0001", "customer-0002"
 
 
-def test_wrong_credentials_are_refused_by_the_gateway(gateway: Gateway) -> None:
-    stranger = GatewayClient(gateway, {"Authorization": build_authorization_basic("alice", "wrong")})
+@pytest.mark.parametrize("login", [("username", "wrong"), ("nobody", "password"), None], ids=str)
+def test_wrong_credentials_are_refused_by_the_gateway(gateway: Gateway, login: tuple[str, str] | None) -> None:
+    headers = {"Authorization": build_authorization_basic(*login)} if login else {}
+    stranger = GatewayClient(gateway, headers)
 
     assert stranger.get("/update/orders/order-000001").status_code == 401
     with pytest.raises(InvalidStatus) as refusal, stranger.open():

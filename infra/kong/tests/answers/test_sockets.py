@@ -1,6 +1,7 @@
 """Sockets through the gateway."""
 
 import json
+from base64 import b64encode
 
 import pytest
 from websockets.exceptions import InvalidStatus
@@ -8,6 +9,11 @@ from websockets.exceptions import InvalidStatus
 from testkit.gateway_under_test import GatewayUnderTest
 
 ALICE = {"apikey": "alice-demo-key"}
+
+
+def basic(credential: str) -> dict[str, str]:
+    """The header of Basic authentication for `username:password`."""
+    return {"Authorization": f"Basic {b64encode(credential.encode()).decode()}"}
 
 
 @pytest.mark.parametrize("secure", [False, True])
@@ -31,14 +37,43 @@ def test_the_ticket_of_a_browser_reaches_the_edge_among_its_subprotocols(gateway
     assert arrived["headers"]["sec-websocket-protocol"] == offers
 
 
-@pytest.mark.parametrize(("headers", "status"), [({}, 401), ({"apikey": "wrong"}, 401)])
+@pytest.mark.parametrize(
+    ("credential", "customer"),
+    [("username:password", "customer-0004"), ("alice:alice-demo-password", "customer-0001")],
+)
+def test_a_password_opens_a_socket_over_tls(gateway: GatewayUnderTest, credential: str, customer: str) -> None:
+    with gateway.socket("/update/orders", basic(credential), secure=True) as socket:
+        arrived = json.loads(socket.recv())
+
+    assert arrived["headers"]["x-consumer-custom-id"] == customer
+    assert "authorization" not in arrived["headers"]
+
+
+def test_the_header_of_the_published_example_is_that_of_the_demo_user() -> None:
+    assert basic("username:password") == {"Authorization": "Basic dXNlcm5hbWU6cGFzc3dvcmQ="}
+
+
+@pytest.mark.parametrize("secure", [False, True])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"apikey": "wrong"},
+        basic("username:wrong"),
+        basic("username:"),
+        basic("nobody:password"),
+        basic("anonymous:"),
+        {"Authorization": "Basic"},
+    ],
+    ids=str,
+)
 def test_a_handshake_without_a_good_credential_is_refused(
-    gateway: GatewayUnderTest, headers: dict[str, str], status: int
+    gateway: GatewayUnderTest, headers: dict[str, str], secure: bool
 ) -> None:
-    with pytest.raises(InvalidStatus) as refusal, gateway.socket("/update/orders", headers):
+    with pytest.raises(InvalidStatus) as refusal, gateway.socket("/update/orders", headers, secure=secure):
         pass
 
-    assert refusal.value.response.status_code == status
+    assert refusal.value.response.status_code == 401
 
 
 def test_a_large_frame_passes_because_the_edge_limits_frames(gateway: GatewayUnderTest) -> None:
