@@ -120,7 +120,7 @@ lint: install ## Lint and format check of Python, import rules, Dockerfiles
 
 .PHONY: types
 types: install clients/javascript/node_modules/.package-lock.json ## Strict type check of every package and its tests, and of what calls the JavaScript one
-	$(BIN)/mypy clients/javascript/make_types.py proto/generate.py proto/build_backend.py proto/rules/*.py conftest.py bench $(SOURCES)
+	$(BIN)/mypy clients/javascript/make_types.py services/stream-processor/wheel_with_jars.py proto/generate.py proto/build_backend.py proto/rules/*.py conftest.py bench $(SOURCES)
 	for tests in $(TESTS) $(FUZZ) tests/conformance tests/e2e tests/containers tests/kubernetes; do
 	    (cd $$tests && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml .)
 	done

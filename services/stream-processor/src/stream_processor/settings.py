@@ -9,7 +9,9 @@ from statecast_domains.values import CheckpointInterval
 from statecast_service.kafka import KafkaSettings
 from statecast_service.settings import DescriptorSettings, Port
 
-JARS = Path(__file__).resolve().parents[2] / "jvm" / "target" / "jars"
+PACKED = Path(__file__).resolve().parent / "jars"
+"""The jars in an installed wheel; a checkout has those that Maven makes."""
+JARS = PACKED if PACKED.is_dir() else PACKED.parents[2] / "jvm" / "target" / "jars"
 QUICK_START = "-XX:TieredStopAtLevel=1"
 """Only the quick compiler: on two cores half the CPU of the first minutes. Many cores do better without."""
 
@@ -52,7 +54,9 @@ class Settings(KafkaSettings, DescriptorSettings):
         default=QUICK_START,
         description="More options for the JVMs of driver and executors, by spaces; set it empty on many cores.",
     )
-    jars: Path = Field(default=JARS, description="The directory that `mvn -f jvm/pom.xml package` fills.")
+    jars: Path = Field(
+        default=JARS, description="The directory of the jars; in a checkout `mvn -f jvm/pom.xml package` fills it."
+    )
     drain_s: float = Field(
         default=5.0, ge=0, le=600, description="Seconds that queries may take to end with a checkpoint after SIGTERM."
     )

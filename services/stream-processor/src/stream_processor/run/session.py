@@ -90,7 +90,8 @@ def configuration(settings: Settings, is_local: bool, archiving: str = "") -> di
     """Spark's settings but for its master, and those that its JVM takes from this process. Raises NotBuiltError."""
     jars = sorted(settings.jars.glob("*.jar"))
     if not jars:
-        raise NotBuiltError(f"no jars in {settings.jars}: run `mvn -f services/stream-processor/jvm/pom.xml package`")
+        remedy = "run `mvn -f services/stream-processor/jvm/pom.xml package`, or install a wheel, which has them"
+        raise NotBuiltError(f"no jars in {settings.jars}: {remedy}")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if is_local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
