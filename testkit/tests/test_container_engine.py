@@ -6,7 +6,7 @@ import pytest
 
 from testkit.containers.compose_file import read_compose_file
 from testkit.containers.engine import ContainerError, Engine, NoEngineError, find_engine
-from testkit.containers.images import COMPOSE_FILE, NOT_FOR_BUILDS, missing_bases
+from testkit.containers.images import COMPOSE_FILE, missing_bases
 
 
 def program(directory: Path, name: str, script: str) -> Path:
@@ -64,7 +64,7 @@ def test_a_command_that_fails_says_what_it_wrote(tmp_path: Path) -> None:
     ],
 )
 def test_a_base_image_is_here_or_can_be_pulled_or_is_missing(tmp_path: Path, script: str, missing: list[str]) -> None:
-    bases = {**NOT_FOR_BUILDS, "PYTHON_IMAGE": "own/python", "MAVEN_IMAGE": "own/maven"}
+    bases = {"PYTHON_IMAGE": "own/python", "MAVEN_IMAGE": "own/maven"}
     engine = Engine(str(program(tmp_path, "engine", script)))
 
     assert missing_bases(read_compose_file(COMPOSE_FILE, bases), engine) == missing

@@ -1,25 +1,21 @@
 """The stack of compose.yaml in containers of this project's images, and its clients."""
 
 import os
-import secrets
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
 from drivers.gateway_client import Gateway, GatewayClient
 from drivers.order_source import OrderSource
 
-from testkit.certificates import Certificates
 from testkit.containers.compose_file import ComposeFile, read_compose_file
 from testkit.containers.engine import Engine, NoEngineError, find_engine
-from testkit.containers.images import COMPOSE_FILE, MB, NOT_FOR_BUILDS, build_images, missing_bases
+from testkit.containers.images import COMPOSE_FILE, MB, build_images, missing_bases
 from testkit.containers.stack import ContainerStack, running_containers
 from testkit.containers.stand_ins import kafka_from_jars, kong_from_envoy, with_ports_of_this_machine
 from testkit.ports import free_port
 
 STAND_INS = os.environ.get("STAND_INS", "kafka kong").split()
-KONG_FILE = COMPOSE_FILE.parent / "kong" / "kong.yaml"
 FIGURES = pytest.StashKey[list[str]]()
 
 
@@ -42,7 +38,7 @@ def engine() -> Engine:
         engine = find_engine()
     except NoEngineError as error:
         pytest.skip(str(error))
-    if missing := missing_bases(read_compose_file(COMPOSE_FILE, {**os.environ, **NOT_FOR_BUILDS}), engine):
+    if missing := missing_bases(read_compose_file(COMPOSE_FILE, os.environ), engine):
         pytest.skip(f"{engine.program} has no {' and no '.join(missing)}: see infra/images/README.md")
     return engine
 
@@ -56,36 +52,22 @@ def images(engine: Engine, pytestconfig: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def gateway_variables(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
-    """What compose.yaml asks its caller for."""
-    certificates = Certificates(tmp_path_factory.mktemp("tls"))
-    certificates.ensure(datetime.now(UTC))
-    return {
-        "GATEWAY_SECRET": secrets.token_urlsafe(32),
-        "GATEWAY_TLS_CERTIFICATE": certificates.certificate.read_text(),
-        "GATEWAY_TLS_KEY": certificates.key.read_text(),
-        "authority": str(certificates.authority),
-    }
-
-
-@pytest.fixture(scope="session")
 def kafka_port() -> int:
     """The port of 127.0.0.1 on which the stack's broker is reached."""
     return free_port()
 
 
 @pytest.fixture(scope="session")
-def compose(
-    gateway_variables: Mapping[str, str], kafka_port: int, tmp_path_factory: pytest.TempPathFactory
-) -> ComposeFile:
-    """compose.yaml, with stand-ins for the images of others that STAND_INS names."""
-    directory = tmp_path_factory.mktemp("stand-ins")
-    compose = with_ports_of_this_machine(read_compose_file(COMPOSE_FILE, gateway_variables), kafka_port)
+def compose(kafka_port: int, tmp_path_factory: pytest.TempPathFactory) -> ComposeFile:
+    """compose.yaml without any variable, with stand-ins for the images of others that STAND_INS names."""
+    bases = {name: value for name, value in os.environ.items() if name.endswith("_IMAGE")}
+    compose = with_ports_of_this_machine(read_compose_file(COMPOSE_FILE, bases), kafka_port)
     services = dict(compose.services)
     if "kafka" in STAND_INS:
-        services["kafka"] = kafka_from_jars(services["kafka"], services["stream-processor"], directory)
+        services["kafka"] = kafka_from_jars(services["kafka"], services["stream-processor"])
     if "kong" in STAND_INS:
-        services["kong"] = kong_from_envoy(services["kong"], services["ws-edge-1"], KONG_FILE, directory)
+        directory = tmp_path_factory.mktemp("stand-ins")
+        services["kong"] = kong_from_envoy(services["kong"], services["ws-edge-1"], directory)
     return compose.model_copy(update={"services": services})
 
 
@@ -99,11 +81,18 @@ def stack(engine: Engine, images: None, compose: ComposeFile, pytestconfig: pyte
         yield stack
 
 
-@pytest.fixture
-def alice(stack: ContainerStack, gateway_variables: Mapping[str, str]) -> GatewayClient:
-    """The phone of customer-0001."""
+@pytest.fixture(scope="session")
+def gateway(stack: ContainerStack, tmp_path_factory: pytest.TempPathFactory) -> Gateway:
+    """The stack's gateway, with the certificate that the stack has made for itself."""
+    certificate = tmp_path_factory.mktemp("tls") / "certificate.pem"
+    certificate.write_text(stack.read("kong", "/run/gateway/tls/certificate.pem"))
     address = stack.published("kong", 8443)
-    gateway = Gateway(f"https://{address}", f"wss://{address}", gateway_variables["authority"])
+    return Gateway(f"https://{address}", f"wss://{address}", str(certificate))
+
+
+@pytest.fixture
+def alice(gateway: Gateway) -> GatewayClient:
+    """The phone of customer-0001."""
     return GatewayClient(gateway, {"apikey": "alice-demo-key"})
 
 

@@ -2,9 +2,11 @@
 
 import httpx
 import pytest
-from drivers.gateway_client import Frame, GatewayClient, offset_of
+from drivers.gateway_client import Frame, Gateway, GatewayClient, offset_of
 from drivers.order_source import OrderSource
 from drivers.rest_reader import RestReader
+from websockets.exceptions import InvalidStatus
+from websockets.headers import build_authorization_basic
 
 from statecast.orders.v1.order_pb2 import OrderStatus
 from testkit.background import in_background
@@ -61,10 +63,30 @@ def test_the_simulators_changes_are_looked_up(alice: GatewayClient) -> None:
     eventually(customer_has_orders, timeout_s=60)
 
 
-def test_only_who_has_a_credential_is_answered(alice: GatewayClient, order_id: str) -> None:
-    alice.headers = {}
+def test_the_published_command_with_a_password_watches_an_order(source: OrderSource, gateway: Gateway) -> None:
+    order_id = source.place("customer-0004", {"item-a": 1}).order_id
+    phone = GatewayClient(gateway, {"Authorization": "Basic dXNlcm5hbWU6cGFzc3dvcmQ="})
+    with phone.open("/update/orders") as watch:
+        watch.send({"type": "order_updates_request", "order_id": order_id})
 
-    assert alice.get(f"/update/orders/{order_id}").status_code == httpx.codes.UNAUTHORIZED
+        watch.until_status(order_id, "Placed")
+
+
+@pytest.mark.parametrize("login", [("username", "wrong"), ("nobody", "password"), None], ids=str)
+def test_only_who_has_a_credential_is_answered(gateway: Gateway, login: tuple[str, str] | None) -> None:
+    stranger = GatewayClient(gateway, {"Authorization": build_authorization_basic(*login)} if login else {})
+
+    assert stranger.get("/update/orders/order-000001").status_code == httpx.codes.UNAUTHORIZED
+    with pytest.raises(InvalidStatus) as refusal, stranger.open():
+        pytest.fail("the socket was opened")
+    assert refusal.value.response.status_code == httpx.codes.UNAUTHORIZED
+
+
+def test_the_pages_are_served_without_tls(stack: ContainerStack) -> None:
+    answer = httpx.get(f"http://{stack.published('kong', 8000)}/")
+
+    assert answer.status_code == httpx.codes.OK
+    assert "text/html" in answer.headers["content-type"]
 
 
 @pytest.mark.parametrize("end", ["kill", "stop"])

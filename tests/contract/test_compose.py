@@ -28,8 +28,9 @@ SETTINGS: dict[str, type[BaseSettings]] = {
     "WS_EDGE_": ws_edge.settings.Settings,
 }
 BUILT = {name: values for name, values in CONTAINERS.items() if "build" in values}
-OURS = {name: values for name, values in BUILT.items() if name != "topics"}
-"""The containers of the services; the topics are made by a command that ends."""
+JOBS = {"credentials", "topics"}
+OURS = {name: values for name, values in BUILT.items() if name not in JOBS}
+"""The containers of the services; others run a command that ends."""
 OF_DOMAINS = {f"cdc-simulator-{domain}": domain for domain in domain_names() if domain != "orders"}
 
 
@@ -132,7 +133,7 @@ def test_the_services_accept_their_variables(prefix: str, monkeypatch: pytest.Mo
         if not name.startswith(prefix.rstrip("_").lower().replace("_", "-")):
             continue
         for variable, value in container["environment"].items():
-            monkeypatch.setenv(variable, filled_in(value))
+            monkeypatch.setenv(variable, filled_in(value) or "what-only-the-container-knows")
 
         assert SETTINGS[prefix]().model_fields_set
 
@@ -152,7 +153,8 @@ def test_a_container_can_be_reached_and_checked(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in OURS if any(volumes(OURS[name]))])
 def test_a_volume_lies_where_the_image_lets_its_user_write(name: str) -> None:
     values = variables_of_image(service_of(name)).values()
-    for target in {target for _, target in volumes(OURS[name])} - {"/tmp"}:
+    read_only = {each.split(":")[1] for each in OURS[name]["volumes"] if each.endswith(":ro")}
+    for target in {target for _, target in volumes(OURS[name])} - {"/tmp"} - read_only:
         assert target in dockerfile(OURS[name]).read_text()
         assert any(value.startswith(f"{target}/") for value in values)
 
@@ -191,11 +193,40 @@ def test_the_edges_ask_the_query_service_where_it_listens() -> None:
         assert set(OURS[name]["environment"]["WS_EDGE_QUERY_ADDRESSES"].split(",")) == listening
 
 
-def test_the_gateway_and_the_edges_share_a_secret_that_must_be_given() -> None:
-    secret = CONTAINERS["kong"]["environment"]["GATEWAY_SECRET"]
+def test_nobody_has_to_set_a_variable() -> None:
+    for file in ("compose.yaml", "infra/compose.yaml"):
+        assert ":?" not in re.sub("#.*", "", (INFRA.parent / file).read_text())
 
-    assert secret.startswith("${GATEWAY_SECRET:?")
-    assert {OURS[name]["environment"]["WS_EDGE_GATEWAY_SECRET"] for name in ("ws-edge-1", "ws-edge-2")} == {secret}
+
+def test_the_stack_in_the_root_is_that_of_infra() -> None:
+    root = yaml.safe_load((INFRA.parent / "compose.yaml").read_text())
+
+    assert root == {"name": COMPOSE["name"], "include": ["infra/compose.yaml"]}
+
+
+def test_the_gateway_and_the_edges_take_the_secret_that_is_set_or_the_one_that_was_made() -> None:
+    edges = [OURS[name] for name in ("ws-edge-1", "ws-edge-2")]
+    secrets = {each["environment"]["WS_EDGE_GATEWAY_SECRET"] for each in edges}
+    places = {directory: volume for volume, directory in volumes(CONTAINERS["credentials"])}
+
+    assert secrets == {CONTAINERS["kong"]["environment"]["GATEWAY_SECRET"]} == {"${GATEWAY_SECRET:-}"}
+    assert CONTAINERS["credentials"]["entrypoint"][2:] == ["/run/gateway/secret", "/run/gateway/tls"]
+    assert set(volumes(CONTAINERS["kong"])) >= {
+        (volume, directory) for directory, volume in places.items() if "run" in directory
+    }
+    for edge in edges:
+        assert dict(volumes(edge)) == {places["/run/gateway/secret"]: "/run/gateway"}
+        assert "/run/gateway/secret" in edge["entrypoint"][-1]
+    for container in (*edges, CONTAINERS["kong"]):
+        assert container["depends_on"]["credentials"] == {"condition": "service_completed_successfully"}
+
+
+def test_an_edge_is_started_as_its_image_starts_it() -> None:
+    [entrypoint] = re.findall(r"^ENTRYPOINT (.+)$", dockerfile(OURS["ws-edge-1"]).read_text(), re.MULTILINE)
+    [command] = re.findall(r"^CMD (.+)$", dockerfile(OURS["ws-edge-1"]).read_text(), re.MULTILINE)
+    words = [*yaml.safe_load(entrypoint), *yaml.safe_load(command)]
+
+    assert OURS["ws-edge-1"]["entrypoint"][-1].endswith(f"exec {' '.join(words)}")
 
 
 def test_kong_gets_every_variable_that_its_file_reads() -> None:

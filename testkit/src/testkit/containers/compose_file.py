@@ -79,12 +79,12 @@ class Network(_Strict):
 
 
 class Container(_Strict):
-    """One of the file's services. `user` and `entrypoint` are for containers that take another's place."""
+    """One of the file's services."""
 
     image: str
     build: Build | None = None
     user: str | None = None
-    entrypoint: str | None = None
+    entrypoint: Words = ()
     command: Words = ()
     environment: dict[str, str] = {}
     volumes: tuple[str, ...] = ()

@@ -16,9 +16,6 @@ from testkit.containers.compose_file import Build, ComposeFile, read_compose_fil
 from testkit.containers.engine import ContainerError, Engine, NoEngineError, find_engine
 
 COMPOSE_FILE = Path(__file__).resolve().parents[4] / "infra" / "compose.yaml"
-NOT_FOR_BUILDS = {"GATEWAY_SECRET": "unused", "GATEWAY_TLS_CERTIFICATE": "unused", "GATEWAY_TLS_KEY": "unused"}
-"""What the file needs to be run, and not for building."""
-
 BASE = "_IMAGE"
 """How the names of the arguments end that say what an image is built on."""
 
@@ -53,7 +50,7 @@ def _pulled(engine: Engine, image: str) -> bool:
 def build_images(engine: Engine, environment: Mapping[str, str] = os.environ) -> Iterator[tuple[str, float]]:
     """Builds one image after the other; yields its name and the seconds it took. Raises ContainerError."""
     flags = shlex.split(environment.get("IMAGE_BUILD_FLAGS", ""))
-    for image, build in builds(read_compose_file(COMPOSE_FILE, {**environment, **NOT_FOR_BUILDS})).items():
+    for image, build in builds(read_compose_file(COMPOSE_FILE, environment)).items():
         context = (COMPOSE_FILE.parent / build.context).resolve()
         arguments = [flag for name, value in build.args.items() for flag in ("--build-arg", f"{name}={value}")]
         began = time.monotonic()

@@ -113,7 +113,8 @@ class ContainerStack:
         aliases = [name, *(alias for network in container.networks.values() for alias in network.aliases)]
         named = [word for alias in aliases for word in ("--network-alias", alias)]
         flags = [*self.engine.limits, "--network", self.project, *named, "--hostname", name]
-        arguments = [*flags, *self._flags(container), container.image, *container.command]
+        command = [*container.entrypoint[1:], *container.command]
+        arguments = [*flags, *self._flags(container), container.image, *command]
         self.engine.run("run", "--detach", "--name", self.id_of(name), *arguments)
 
     def _flags(self, container: Container) -> Iterator[str]:
@@ -122,7 +123,7 @@ class ContainerStack:
         values: Mapping[str, list[str]] = {
             "--user": [container.user] if container.user else [],
             "--stop-signal": [container.stop_signal] if container.stop_signal else [],
-            "--entrypoint": [container.entrypoint] if container.entrypoint else [],
+            "--entrypoint": list(container.entrypoint[:1]),
             "--env": [f"{variable}={value}" for variable, value in container.environment.items()],
             "--volume": [self._volume(volume) for volume in container.volumes],
             "--publish": list(container.ports),

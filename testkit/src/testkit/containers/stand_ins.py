@@ -5,85 +5,72 @@ A stand-in obeys what compose.yaml says to the image that it replaces: its name,
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 
-from kong_envoy import envoy_command, load, render, to_yaml
+import envoy  # type: ignore[import-untyped]  # the package ships no types
+
+import kong_envoy
+from testkit import kubernetes
 from testkit.broker import LIBS
 from testkit.containers.compose_file import ComposeFile, Container
 
-KAFKA_SETTING = "KAFKA_"
+STAND_INS = Path(kubernetes.__file__).with_name("stand_ins")
 KAFKA_DIRECTORY = "/opt/kafka"
-GATEWAY_ADMIN = "127.0.0.1:8001"
 KAFKA_CHECK = """
 from confluent_kafka.admin import AdminClient
 AdminClient({"bootstrap.servers": "kafka:9092"}).list_topics(timeout=2)
 """
-OWN_PYTHON = ("CMD", "python", "-c")
+GATEWAY_PACKAGES = "/opt/gateway"
 
 
 def with_ports_of_this_machine(compose: ComposeFile, kafka_port: int) -> ComposeFile:
     """The file with free ports instead of its fixed ones, and Kafka on a port of 127.0.0.1 for a client of the test."""
     services = {}
     for name, container in compose.services.items():
-        ports = tuple(f"127.0.0.1::{port.rpartition(':')[2]}" for port in container.ports)
+        ports = tuple(dict.fromkeys(f"127.0.0.1::{port.rpartition(':')[2]}" for port in container.ports))
         services[name] = container.model_copy(update={"ports": ports})
     services["kafka"] = _with_listener(services["kafka"], kafka_port)
     return compose.model_copy(update={"services": services})
 
 
-def kafka_from_jars(kafka: Container, processor: Container, directory: Path) -> Container:
-    """The same broker from Maven's jars, in a container with the processor's Java, set up as Kafka's image does it."""
-    settings = {
-        name.removeprefix(KAFKA_SETTING).lower().replace("_", "."): value
-        for name, value in kafka.environment.items()
-        if name.startswith(KAFKA_SETTING)
-    }
-    file = directory / "server.properties"
-    file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-    file.chmod(0o644)
-    java = f"java -Xmx512m -cp '{KAFKA_DIRECTORY}/libs/*'"
-    properties = f"{KAFKA_DIRECTORY}/server.properties"
-    formatted = f"{java} kafka.tools.StorageTool format --ignore-formatted -t $CLUSTER_ID -c {properties}"
+def kafka_from_jars(kafka: Container, processor: Container) -> Container:
+    """Returns the same broker from Maven's jars, in a container with the processor's Java."""
     assert kafka.healthcheck is not None
     return kafka.model_copy(
         update={
             "image": processor.image,
             "user": "0",  # as in Kafka's image, the volume's directory must be the broker's
-            "entrypoint": "sh",
-            "command": ("-c", f"{formatted} && exec {java} kafka.Kafka {properties}"),
-            "volumes": (*kafka.volumes, f"{LIBS}:{KAFKA_DIRECTORY}/libs:ro", f"{file}:{properties}:ro"),
-            "healthcheck": kafka.healthcheck.model_copy(update={"test": (*OWN_PYTHON, KAFKA_CHECK)}),
+            "entrypoint": ("sh", f"{KAFKA_DIRECTORY}/start.sh"),
+            "volumes": (
+                *kafka.volumes,
+                f"{LIBS}:{KAFKA_DIRECTORY}/libs:ro",
+                f"{STAND_INS}/kafka/start.sh:{KAFKA_DIRECTORY}/start.sh:ro",
+            ),
+            "healthcheck": kafka.healthcheck.model_copy(update={"test": ("CMD", "python", "-c", KAFKA_CHECK)}),
         }
     )
 
 
-def kong_from_envoy(kong: Container, edge: Container, kong_file: Path, directory: Path) -> Container:
-    """Envoy with what `kong-envoy` renders of Kong's file, in a container of the edge's image, which has Python."""
-    config = render(
-        load(kong_file),
-        environment=kong.environment,
-        listen_http="127.0.0.1:8000",
-        listen_https="127.0.0.1:8443",
-        admin=GATEWAY_ADMIN,
-    )
-    for listener in config["static_resources"]["listeners"]:
-        # What is rendered is for this machine alone; a container's own loopback cannot be reached from outside it.
-        listener["address"]["socket_address"]["address"] = "0.0.0.0"
-    file = directory / "envoy.yaml"
-    file.write_text(to_yaml(config))
-    file.chmod(0o644)  # the container's user is another; the directory is the owner's alone
-    program, *flags = envoy_command(Path("/etc/envoy.yaml"))
-    check = f"import urllib.request; urllib.request.urlopen('http://{GATEWAY_ADMIN}/ready', timeout=2)"
-    assert kong.healthcheck is not None
+def kong_from_envoy(kong: Container, edge: Container, directory: Path) -> Container:
+    """Returns Envoy with Kong's file as `kong-envoy` renders it, in a container of the edge's image for its Python."""
+    entrypoint = directory / "docker-entrypoint.sh"
+    entrypoint.write_text('#!/bin/sh\nexec "$@"\n')
+    entrypoint.chmod(0o755)
+    packages = [f"{home_of(each)}:{GATEWAY_PACKAGES}/{each.__name__}:ro" for each in (kong_envoy, envoy)]
+    program = f"{STAND_INS}/kong/kong.py:/usr/local/bin/kong:ro"
     return kong.model_copy(
         update={
             "image": edge.image,
-            "entrypoint": "/usr/local/bin/envoy",
-            "command": tuple(flags),
-            "environment": {},
-            "volumes": (f"{program}:/usr/local/bin/envoy:ro", f"{file}:/etc/envoy.yaml:ro"),
-            "healthcheck": kong.healthcheck.model_copy(update={"test": (*OWN_PYTHON, check)}),
+            "environment": {**kong.environment, "PYTHONPATH": GATEWAY_PACKAGES},
+            "volumes": (*kong.volumes, *packages, program, f"{entrypoint}:/docker-entrypoint.sh:ro"),
         }
     )
+
+
+def home_of(package: ModuleType) -> Path:
+    """Returns the directory of a package that is installed here."""
+    [path] = package.__path__
+    return Path(path)
 
 
 def _with_listener(kafka: Container, port: int) -> Container:

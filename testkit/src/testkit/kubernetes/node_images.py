@@ -20,7 +20,7 @@ import kong_envoy
 from testkit.broker import LIBS
 from testkit.containers.compose_file import read_compose_file
 from testkit.containers.engine import ContainerError, Engine
-from testkit.containers.images import COMPOSE_FILE, NOT_FOR_BUILDS, builds
+from testkit.containers.images import COMPOSE_FILE, builds
 from testkit.kubernetes.node_files import PAUSE_IMAGE
 
 OWN_IMAGE = "statecast/"
@@ -43,7 +43,7 @@ def import_images(
 
     What is not a stand-in is pulled by the node when a pod needs it. Raises ContainerError when an image is missing.
     """
-    ours = builds(read_compose_file(COMPOSE_FILE, NOT_FOR_BUILDS))
+    ours = builds(read_compose_file(COMPOSE_FILE, {}))
     names = {name: name for name in ours}
     missing = [name for name in names if not engine.succeeds("image", "inspect", name)]
     if missing:

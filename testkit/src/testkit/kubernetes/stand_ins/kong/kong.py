@@ -1,5 +1,5 @@
 #!/opt/venv/bin/python
-"""What of Kong's command the chart uses: `start`, by the variables that Kong reads, and `quit --timeout SECONDS`."""
+"""The subcommands of Kong that are in use here: `start`, by Kong's variables, `health` and `quit --timeout SECONDS`."""
 
 import json
 import os
@@ -27,10 +27,15 @@ def start() -> None:
         admin=ADMIN,
     )
     resources = config["static_resources"]
-    [https] = [each for each in resources["listeners"] if each["name"] == "https"]
-    https["address"] = address_of(os.environ["KONG_PROXY_LISTEN"])
-    resources["listeners"] = [https, status_listener(os.environ["KONG_STATUS_LISTEN"])]
-    file = Path(os.environ["KONG_PREFIX"]) / "envoy.yaml"
+    addresses = {"https" if "ssl" in each else "http": each for each in os.environ["KONG_PROXY_LISTEN"].split(",")}
+    resources["listeners"] = [
+        each | {"address": address_of(addresses[each["name"]])}
+        for each in resources["listeners"]
+        if each["name"] in addresses
+    ]
+    if status := os.environ.get("KONG_STATUS_LISTEN"):
+        resources["listeners"].append(status_listener(status))
+    file = Path(os.environ.get("KONG_PREFIX", "/tmp")) / "envoy.yaml"
     file.write_text(to_yaml(config), encoding="utf-8")
     command = envoy_command(file)
     os.execv(command[0], command)
@@ -79,8 +84,10 @@ def ask(path: str, method: str = "GET") -> bytes:
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["start"]:
+        case ["start" | "docker-start"]:
             start()
+        case ["health"]:
+            ask("/ready")
         case ["quit", "--timeout", seconds]:
             quit_within(float(seconds))
         case other:
