@@ -340,3 +340,23 @@ def test_a_replica_that_is_behind_a_subscriber_is_asked_at_the_interval_alone() 
     asked.hub.unchanged(watch, Progress(at(9)))
     assert blind_s > 3
     assert ahead.events == ["resumed"]
+
+
+@pytest.mark.parametrize("other", [at(0, epoch=0), at(9, epoch=9)])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_token_of_another_epoch_costs_no_other_subscriber_its_resumption(other: Position, is_first: bool) -> None:
+    asked = Asked()
+    phones = [asked.join(after=after) for after in ((other, at(6)) if is_first else (at(6), other))]
+    if not is_first:
+        phones.reverse()
+    answers = {
+        1: resuming(row("a", 1), row("d", 8), gone("b", 7), after=6, through=9),
+        other.epoch: whole(row("a", 1), row("d", 8), through=9),
+    }
+    for _ in range(1 + is_first):
+        watch, query = asked.due()
+        assert query.after is not None
+        asked.hub.answered(watch, answers[query.after.epoch])
+
+    assert [phone.events for phone in phones] == [["snapshot", "a@1", "d@8"], ["resumed", "-b@9", "d@8"]]
+    assert asked.hub.take_due() == []

@@ -85,7 +85,7 @@ class Hub:
             due.append(watch)
         for watch in due:
             if watch.waiting:
-                watch.waiting = dict.fromkeys(watch.waiting, True)
+                watch.regard()
         return due
 
     def advance(self) -> None:

@@ -7,6 +7,7 @@ from enum import Enum, auto
 
 from ws_edge.errors import RequestError
 from ws_edge.model.questions import Question
+from ws_edge.model.states import Position
 from ws_edge.upstream.queries import Query, RangeResult
 from ws_edge.watches.audience import Audience, Identity, identity_of
 from ws_edge.watches.pending import Batch
@@ -97,14 +98,18 @@ class Watch:
     def query(self) -> Query:
         """Returns the query to send now; its encoding is kept while it stays the same."""
         after, whole = self.window.position, self.window.is_outdated
-        tokens = (subscription.token for subscription in self.waiting)
-        resuming = [token.position for token in tokens if token is not None and self.window.reaches_back(token)]
         if self.question.is_key:
             whole = False
-        elif resuming:
-            after, whole = min(resuming), True
+        elif resuming := self._resuming():
+            after, whole = min(resuming.values()), True
         self._query = (self._query or Query.of(self.question)).newer_than(after, whole)
         return self._query
+
+    def regard(self) -> None:
+        """Notes which waiting subscriptions the next read regards: all but those with a token of another epoch."""
+        resuming = self._resuming()
+        for subscription in self.waiting:
+            self.waiting[subscription] = subscription in resuming or not self._reaches_back(subscription)
 
     def pause(self, now: float) -> float:
         """Returns the seconds until the next timed read; 0 for a read by long poll."""
@@ -128,3 +133,14 @@ class Watch:
             if subscription.status is not WAITING:
                 self._skipped += subscription.note(moves, batches)
         return bool(moves) or was_outdated or self.question.is_key
+
+    def _resuming(self) -> dict[Subscription, Position]:
+        """Returns the subscriptions for which the next read goes back, with their positions, all of the same epoch.
+
+        Positions of two epochs cannot be compared. The answer tells which one is right: others are asked for then.
+        """
+        waiting = [(each, each.token.position) for each in self.waiting if each.token and self._reaches_back(each)]
+        return {each: position for each, position in waiting if position.epoch == waiting[0][1].epoch}
+
+    def _reaches_back(self, subscription: Subscription) -> bool:
+        return self.window.reaches_back(subscription.token)
