@@ -64,6 +64,29 @@ async def test_a_group_is_read_in_order_a_page_at_a_time(edge: RunningEdge, alic
     assert await pages(alice, group=ALICE, reverse="true", **window) == [["order-3", "order-2"]]
 
 
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("sort_form=2024", "sort_form: GET /v1/stores/{store}/rows takes no such parameter; did you mean sort_from?"),
+        ("limit=1&limit=2", "limit: it is there twice"),
+    ],
+)
+async def test_a_parameter_that_would_be_ignored_is_refused(alice: AsyncClient, query: str, reason: str) -> None:
+    answer = await alice.get(f"{GROUP}&{query}")
+    error = answer.json()["error"]
+
+    assert (answer.status_code, error["code"]) == (422, "wrong_parameter")
+    assert reason in error["message"]
+
+
+@pytest.mark.parametrize("path", ["/v1/consumer", "/v1/stores", "/v1/channels/q1"])
+async def test_calls_without_parameters_take_none(alice: AsyncClient, path: str) -> None:
+    answer = await alice.get(path, params={"limit": 1})
+
+    assert answer.status_code == 422
+    assert answer.json()["error"]["message"].startswith("limit: ")
+
+
 async def test_only_the_fields_that_are_asked_for_are_answered(edge: RunningEdge, alice: AsyncClient) -> None:
     put(edge, 1)
     [row] = (await alice.get(GROUP + "&fields=order_id&fields=total_cents")).json()["rows"]

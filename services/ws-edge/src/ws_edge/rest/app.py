@@ -1,9 +1,10 @@
 """The edge's ASGI application: FastAPI for calls and pages, and the sockets beside it."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -11,6 +12,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 
 from statecast_service.health import health_answer
+from statecast_service.settings import suggest
 from ws_edge.auth.gateway import check_request
 from ws_edge.errors import EdgeError, UnavailableError
 from ws_edge.metrics import Metrics
@@ -30,7 +32,9 @@ DESCRIPTION = (
 def http_app(routers: Iterable[APIRouter], metrics: Metrics, not_ready: Callable[[], str | None]) -> FastAPI:
     """The calls. `not_ready` returns why the edge should get no traffic, or None."""
     # FastAPI's own pages of the interface load scripts from other hosts; docs.html does not.
-    app = FastAPI(title="Statecast edge", version="1", description=DESCRIPTION, docs_url=None, redoc_url=None)
+    pages: dict[str, Any] = {"docs_url": None, "redoc_url": None}
+    checks = [Depends(_check_parameters)]
+    app = FastAPI(title="Statecast edge", version="1", description=DESCRIPTION, dependencies=checks, **pages)
     for router in routers:
         app.include_router(router)
 
@@ -91,6 +95,23 @@ def edge_app(http: App, sockets: Sockets) -> App:
 def _health(reason: str | None) -> Response:
     answer = health_answer(reason)
     return Response(answer.body, answer.status, media_type=answer.content_type)
+
+
+async def _check_parameters(request: Request) -> None:
+    """Raises RequestValidationError for a parameter that a call of `/v1` would ignore, or take one of two."""
+    path, method = request.scope["route"].path_format, request.method
+    if not path.startswith("/v1/"):
+        return  # the facade of orders, pages and probes
+    parameters = request.app.openapi()["paths"][path][method.lower()].get("parameters", ())
+    known = {each["name"]: each["schema"] for each in parameters if each["in"] == "query"}
+    for name, count in Counter(name for name, _ in request.query_params.multi_items()).items():
+        if name not in known:
+            text = f"{method} {path} takes no such parameter; {suggest(name[:80], known)}"
+        elif count > 1 and known[name].get("type") != "array":
+            text = "it is there twice: send it once"
+        else:
+            continue
+        raise RequestValidationError([{"loc": ("query", name[:80]), "msg": text}])
 
 
 async def _edge_error(_: Request, error: EdgeError) -> Response:
