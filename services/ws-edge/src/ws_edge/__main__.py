@@ -101,7 +101,8 @@ async def serve(settings: Settings, listener: socket.socket) -> None:
 async def run(edge: Edge, listener: socket.socket) -> None:
     try:
         async with asyncio.TaskGroup() as group:
-            parts = (edge.shard_watch.run, edge.live_stores.descriptors.run, edge.poller.run, edge.sockets.reap)
+            sockets, descriptors = edge.sockets, edge.live_stores.descriptors
+            parts = edge.shard_watch.run, descriptors.run, edge.poller.run, sockets.reap, sockets.end_outdated
             background = [group.create_task(part()) for part in parts]
             await edge.server.serve(sockets=[listener])
             for task in background:
@@ -131,7 +132,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     sockets = Sockets(context, revocations, gateway, _admission(settings), settings.stall_timeout_s)
 
     interval_s, read_types = settings.shard_refresh_ms / 1000, types_reader(settings)
-    live_stores = LiveStores(stores, types, EDGE_STORES, read_types, sockets.end_watchers, metrics, interval_s)
+    live_stores = LiveStores(stores, types, EDGE_STORES, read_types, sockets.stores_changed, metrics, interval_s)
     shard_watch = ShardWatch(client, interval_s, live_stores.take, live_stores.reason)
 
     def not_ready() -> str | None:

@@ -103,7 +103,7 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     consumer_sockets: int = Field(1000, ge=1)
     """Open sockets of one consumer."""
     consumer_rows: int = Field(20_000, ge=1)
-    """Rows that one consumer may watch over all of its sockets: limits, and more for intervals below a second."""
+    """Rows that one consumer may watch: limits, and one more for each read of a place a second beyond the first."""
     consumer_frames_per_s: int = Field(1000, ge=1)
     """Frames per second that are read of one consumer; a ping or a part is one, a message two and its KiB."""
     address_sockets: int = Field(5000, ge=1)

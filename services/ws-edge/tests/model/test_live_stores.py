@@ -21,6 +21,7 @@ from testkit.ws_edge.stream import StreamClient, stream_client
 from ws_edge.__main__ import build, run
 from ws_edge.model.states import StoreKey
 from ws_edge.server import listen
+from ws_edge.session import sockets
 from ws_edge.settings import Settings
 
 ORDER = "statecast.orders.v1.Order"
@@ -111,6 +112,31 @@ async def test_a_narrower_rule_ends_the_watches_that_have_the_store_in_a_step() 
         put_match(edge, "m2")
         while "m2" not in client.rows[2, ""]:
             await client.next()
+
+
+async def test_the_watches_of_a_changed_store_end_in_pieces_and_are_sent_no_row_meanwhile(
+    edge: RunningEdge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "ENDING_S", 0.0)
+    counts = set[int]()
+    async with stream_client(edge) as client:
+        asked = {"store": "orders-by-item", "group": "1", "interval_ms": 0}
+        await client.say(watch=[{"id": number, **asked} for number in range(1, 101)])
+        await client.until_current(100)
+
+        async def count() -> None:
+            while edge.parts.hub.subscriptions:
+                counts.add(edge.parts.hub.subscriptions)
+                if len(counts) == 2:
+                    edge.query.put(KEYS[1], Order(order_id="1", total_cents=1))
+                await asyncio.sleep(0)
+
+        edge.query.define(stores(STORES | {"orders-by-item": "staff"}))
+        await count()
+        frames = [await client.next() for _ in range(100)]
+
+    assert len(counts) == 100
+    assert all(frame["ended"]["code"] == "store_changed" for frame in frames)
 
 
 async def test_a_wider_rule_shows_what_was_hidden(edge: RunningEdge) -> None:

@@ -8,7 +8,9 @@ import pytest
 
 from statecast.odds.v1.market_pb2 import Market
 from testkit.ws_edge.edge import RunningEdge
+from testkit.ws_edge.answers import BOARDS
 from testkit.ws_edge.odds import market_key, odds_edge, put_market, put_match
+from testkit.ws_edge.one_socket import OneSocket
 from testkit.ws_edge.stream import stream_client
 from ws_edge.model.states import StoreKey
 
@@ -199,6 +201,13 @@ async def test_a_watch_that_is_told_ten_times_a_second_counts_ten_times() -> Non
 
     assert client.ended.keys() == {3}
     assert client.ended[3]["code"] == "too_many_watches"
+
+
+def test_a_shorter_interval_never_counts_less() -> None:
+    context = OneSocket().session.context
+    counts = [context.rows_counted(100, context.interval(ms, BOARDS)) for ms in (60_000, 1000, 700, 200, 100, 1, 0)]
+
+    assert counts == [100, 100, 100, 104, 109, 109, 109]
 
 
 @pytest.mark.parametrize("limits", [{"max_places": 1}, {"consumer_rows": 250}])

@@ -71,7 +71,7 @@ class Quota:
 
     sockets: int
     rows: int
-    """The rows that may be watched: one for a key, and for a range as many as it may have members."""
+    """The rows that may be watched, as SessionContext counts them."""
     frames_per_s: int
     """A frame costs one, each of its watches one more, and each 1,024 bytes one more."""
     burst_s: float
@@ -168,7 +168,7 @@ class QuotaReservation:
             if account.rows + rows > account.quota.rows:
                 held, limit = account.rows, account.quota.rows
                 text = f"{account.name} watches {held} rows of {limit} here, and this would count {rows}"
-                reason = "a range counts its limit, and more with an interval below a second"
+                reason = "a place counts its limit, and one more for each read a second beyond the first"
                 raise TooManyWatchesError(f"{text}: {reason}")
         lists = self.accounts[0].field_lists
         is_new = bool(fields) and (store, fields) not in lists

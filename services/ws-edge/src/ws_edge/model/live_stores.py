@@ -1,6 +1,6 @@
 """The stores that clients may read now: those that the query service lists."""
 
-from collections.abc import Callable, Collection, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 
 import structlog
@@ -21,9 +21,9 @@ class LiveStores:
     """Keeps `stores` as the query service lists them, with rows of `types`; `own` are those that edges write.
 
     A new store can be read and watched at once. A store that is gone or has changed, also in who may see its rows,
-    ends all that was granted by its former definition: `end_watchers` takes the names of such stores and ends their
-    watches. A store that this edge cannot show, for example without its message, is left out. `descriptors.run` is one
-    task that looks at the mounted messages every `interval_s` seconds; `read_types` is the `read` of FollowedFile.
+    ends all that was granted by its former definition: `end_watchers` is called then, and ends the watches. A store
+    that this edge cannot show, for example without its message, is left out. `descriptors.run` is one task that looks
+    at the mounted messages every `interval_s` seconds; `read_types` is the `read` of FollowedFile.
     """
 
     stores: dict[str, Store]
@@ -31,7 +31,7 @@ class LiveStores:
     types: MessageTypes
     own: Stores
     read_types: Callable[[], MessageTypes | None]
-    end_watchers: Callable[[Collection[str]], None]
+    end_watchers: Callable[[], None]
     metrics: Metrics
     interval_s: float
     descriptors: FollowedFile[MessageTypes] = field(init=False)
@@ -76,7 +76,7 @@ class LiveStores:
         if came or left:
             log.info("stores_changed", new=sorted(came), gone_or_changed=sorted(left))
         if left:
-            self.end_watchers(left)
+            self.end_watchers()
 
     def _report(self, problems: Set[str], new: Set[str]) -> None:
         for problem in sorted(new):

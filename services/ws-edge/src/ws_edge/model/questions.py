@@ -57,11 +57,18 @@ def question_of(store: Store, group: str, bounds: Bounds) -> Question:
     """Returns the question of a message. Raises MalformedFrameError for bounds where a group has one row."""
     if store.members:
         return Question(store, group, bounds.sort_from, bounds.sort_to, bounds.limit, bounds.reverse)
-    check_unsorted(store, bounds.sort_from, bounds.sort_to)
+    check_bounds(
+        store,
+        sort_from=bounds.sort_from,
+        sort_to=bounds.sort_to,
+        limit=bounds.limit > 1,
+        reverse=bounds.reverse,
+    )
     return Question(store, group)
 
 
-def check_unsorted(store: Store, sort_from: str, sort_to: str) -> None:
-    """Raises MalformedFrameError for bounds in a store with one row per group."""
-    if (sort_from or sort_to) and not store.members:
-        raise MalformedFrameError(f"{store.name} has one row per group: leave sort_from and sort_to out")
+def check_bounds(store: Store, **bounds: object) -> None:
+    """Raises MalformedFrameError for bounds of many rows, by their names, in a store with one row per group."""
+    names = [name for name, value in bounds.items() if value]
+    if names and not store.members:
+        raise MalformedFrameError(f"{store.name} has one row per group: leave {' and '.join(names)} out")

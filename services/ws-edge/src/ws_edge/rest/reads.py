@@ -19,7 +19,7 @@ from ws_edge.codec.bodies import View, json_body, json_bytes, json_error
 from ws_edge.codec.requests import fields_of, watch_request
 from ws_edge.errors import MalformedFrameError, NoStateError, UnreadableRowError
 from ws_edge.model.authorization import Consumer, check_all_rows, check_group, may_see, seen_by
-from ws_edge.model.questions import Question, check_unsorted
+from ws_edge.model.questions import Question, check_bounds
 from ws_edge.model.states import KeyState
 from ws_edge.model.stores import Store, Stores, check_key_part, check_known, find
 from ws_edge.order_updates import STORE, order_reply
@@ -144,7 +144,7 @@ class Reads:
                     group=group,
                     sort_from=sort_from,
                     sort_to=sort_to,
-                    limit=size,
+                    limit=size if definition.members else 0,  # one row fits into any page
                     reverse=reverse,
                     fields=fields,
                 ),
@@ -161,7 +161,7 @@ class Reads:
         check_all_rows(consumer, store.rule, store.name)
         for name in ("group_from", "group_to", "sort_from", "sort_to"):
             check_key_part(name, getattr(scan, name))
-        check_unsorted(store, scan.sort_from, scan.sort_to)
+        check_bounds(store, sort_from=scan.sort_from, sort_to=scan.sort_to)
         page = await self._scan(store, scan, page_token)
         rows = [seen_by(consumer, row) for row in page.states]
         return RowPage(rows, fields, page.next_page_token, page.lag_ms, names_group=True)

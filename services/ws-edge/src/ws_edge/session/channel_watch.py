@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -84,11 +84,12 @@ class ChannelWatch(Subscriber):
     def blind_s(self, now: float) -> float:
         return 0.0 if self._subscription is None else self._subscription.blind_s(now)
 
-    def restart(self, stores: Collection[str]) -> None:
-        """Checks and begins watches of these stores anew, because the stores have changed."""
+    def restart_outdated(self) -> Iterator[None]:
+        """Checks and begins watches anew of which a store has changed; yields after each."""
         for name, tree in tuple(self.trees.items()):
-            if not tree.stores.isdisjoint(stores):
+            if self.trees.get(name) is tree and self.watches.changed_stores(tree.request):
                 self._replace(name, self._named.get(name))
+                yield
 
     def walk(self) -> Iterator[Place | ChannelWatch]:
         """Yields itself, and the places of all watches."""

@@ -36,6 +36,14 @@ class SessionContext:
             wanted = store.interval_ms or settings.default_interval_ms
         return min(max(wanted, settings.min_interval_ms), MAX_INTERVAL_MS) / 1000 if wanted else 0.0
 
+    def rows_counted(self, limit: int, interval: float) -> int:
+        """Returns as how many rows a place counts: its limit, and one more for each read a second beyond the first.
+
+        The interval, in seconds, is a granted one; 0 counts as the shortest.
+        """
+        reads_per_s = 1 / (interval or self.settings.min_interval_ms / 1000)
+        return limit + max(0, round(reads_per_s) - 1)
+
     def granted(self, question: Question) -> Question:
         """Returns the question to watch: a range gets the granted limit."""
         limit = min(question.limit or self.settings.page_size, MAX_LIMIT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from time import time_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 from typing_extensions import override
@@ -16,7 +16,7 @@ from ws_edge.errors import MalformedFrameError, RequestError, RowTooLargeError, 
 from ws_edge.metrics import FrameTally
 from ws_edge.model.documents import field_holding
 from ws_edge.model.questions import Question
-from ws_edge.model.states import KeyState, Path, StoreKey
+from ws_edge.model.states import Path, StoreKey
 from ws_edge.watches.subscription import Beginning, RowNews, Subscriber, Subscription
 
 if TYPE_CHECKING:
@@ -53,6 +53,16 @@ class News:
         return frames
 
 
+class EncodedRow(NamedTuple):
+    """A row as it is sent."""
+
+    news: RowNews
+    body: bytes | None
+    """None when nothing has changed that the view shows."""
+    is_error: bool = False
+    """Whether an error takes its place, by which the client drops its row."""
+
+
 @dataclass(slots=True, eq=False)
 class Place(Subscriber):
     """A place: its subscription, the view of its rows, and its next frame."""
@@ -69,17 +79,11 @@ class Place(Subscriber):
     """The names of its rows that have a place below."""
     full_path: Path = field(init=False)
     """The path in frames: it begins with the name of the watch if it is one of a channel."""
-    _carried: tuple[bytes, ...] = ()
-    """The body of a row that did not fit into the previous frame."""
+    _carried: EncodedRow | None = None
+    """The row that did not fit into the previous frame."""
 
     def __post_init__(self) -> None:
         self.full_path = (*self.tree.prefix, *self.path)
-
-    @property
-    def weight(self) -> int:
-        """Returns the number of rows that it counts as: its limit, and more for an interval below a second."""
-        limit, interval = self.question.limit, self.tree.interval
-        return limit if not interval or interval >= 1 else round(limit / interval)
 
     def bookmark(self) -> str:
         """Returns a newer token of a place without changes; empty when there is none."""
@@ -92,7 +96,7 @@ class Place(Subscriber):
     def next_frames(self, codec: Codec, tally: FrameTally, max_bytes: int) -> list[Frame]:
         """Takes waiting rows, as many as fit into a frame; returns no frame when there is nothing to send."""
         subscription, tree = self.subscription, self.tree
-        if subscription is None or subscription.is_ended:
+        if subscription is None or subscription.is_ended or tree.watches.is_outdated(self.question.store):
             return []
         form = codec, self.view
         shared = None if self._is_unlike_others else subscription.shared_news()
@@ -117,12 +121,16 @@ class Place(Subscriber):
         beginning = subscription.take_beginning()
         if beginning is not None:
             news.watching = self._watching(subscription, beginning)
-            for row in subscription.rows() if beginning.resumed else ():
-                tree.follow(self, row)
-        rows = self._take_bodies(subscription, codec, news.commits, max_bytes, failure)
+            for row in subscription.rows() if beginning.resumed and self._has_steps else ():
+                self._follow(self._encoded(RowNews(row), codec, max_bytes))
+        if failure is not None:  # of a key
+            news.rows.append(codec.error_body(StoreKey(self.question.store.name, self.question.group), failure))
+            subscription.failed("")
+            tree.drop(self, "")
+        self._take_rows(subscription, news, codec, max_bytes)
         if subscription.is_ended:  # a row has ended it
             return News()
-        news.rows, news.token = rows, "" if self._carried else subscription.take_token()
+        news.token = "" if self._carried else subscription.take_token()
         if news.token:
             tree.completed(self)
         news.current = tree.take_current()
@@ -136,60 +144,62 @@ class Place(Subscriber):
     @property
     def _is_unlike_others(self) -> bool:
         """Whether its next frame cannot be shared."""
-        tree = self.tree
-        return bool(self._carried) or len(self.path) < len(tree.request.steps) or tree.owes_current
+        return bool(self._carried) or self._has_steps or self.tree.owes_current
 
-    def _take_bodies(
-        self,
-        subscription: Subscription,
-        codec: Codec,
-        commits: list[int],
-        max_bytes: int,
-        failure: RequestError | None,
-    ) -> list[bytes]:
-        """Takes rows as far as they fit, and follows each; adds the commit times of new rows to `commits`."""
-        rows, size = list(self._carried), sum(map(len, self._carried))
-        self._carried = ()
-        if failure is not None:
-            rows.append(codec.error_body(StoreKey(self.question.store.name, self.question.group), failure))
-            subscription.failed("")  # of a key; the client drops its row
-        while size < FILL_BYTES and (news := subscription.take_row()) is not None:
-            self.tree.follow(self, news.state)
-            body = self._body(news, codec, commits, max_bytes)
-            if body is None:
-                continue
-            if rows and size + len(body) > max_bytes - ENVELOPE_BYTES:
-                self._carried = (body,)
+    @property
+    def _has_steps(self) -> bool:
+        return len(self.path) < len(self.tree.request.steps)
+
+    def _take_rows(self, subscription: Subscription, news: News, codec: Codec, max_bytes: int) -> None:
+        """Takes rows as far as they fit, and follows each that is sent, so that it comes before the places below it."""
+        size = sum(map(len, news.rows))
+        while size < FILL_BYTES and (row := self._next_row(subscription, codec, max_bytes)) is not None:
+            length = len(row.body or b"")
+            if news.rows and size + length > max_bytes - ENVELOPE_BYTES:
+                self._carried = row
                 break
-            rows.append(body)
-            size += len(body) + 1
-        return rows
+            self._follow(row)
+            if row.body is None:
+                continue
+            news.rows.append(row.body)
+            size += length + 1
+            if not (row.is_error or row.news.snapshot) and row.news.state.commit_ns is not None:
+                news.commits.append(row.news.state.commit_ns)
 
-    def _body(self, news: RowNews, codec: Codec, commits: list[int], max_bytes: int) -> bytes | None:
+    def _next_row(self, subscription: Subscription, codec: Codec, max_bytes: int) -> EncodedRow | None:
+        if self._carried is not None:
+            row, self._carried = self._carried, None
+            return row
+        news = subscription.take_row()
+        if news is None:
+            return None
+        row = self._encoded(news, codec, max_bytes)
+        if row.is_error:
+            subscription.failed(news.state.key.member)
+        return row
+
+    def _follow(self, row: EncodedRow) -> None:
+        if row.is_error:
+            self.tree.drop(self, row.news.state.key.member)
+        else:
+            self.tree.follow(self, row.news.state)
+
+    def _encoded(self, news: RowNews, codec: Codec, max_bytes: int) -> EncodedRow:
         """Encodes a row, or an error when the row cannot be read or fits into no frame."""
         state = news.state
         try:
             state.check_readable()
             body = codec.body(news, self.view)
-        except UnreadableRowError as error:
-            return self._error_body(state, codec, error)
+            if body is None or len(body) <= max_bytes - ENVELOPE_BYTES:
+                return EncodedRow(news, body)
+            size = f"has {len(body)} bytes, and a frame {max_bytes}"
+            error: RequestError = RowTooLargeError(f"the row of {state.key} {size}: what it is now cannot be shown")
+        except UnreadableRowError as unreadable:
+            error = unreadable
         except Exception:
             log.exception("row_failed", key=str(state.key))
-            text = f"the row of {state.key} cannot be sent: tell the operators"
-            return self._error_body(state, codec, UnreadableRowError(text))
-        if body is not None and len(body) > max_bytes - ENVELOPE_BYTES:
-            text = (
-                f"the row of {state.key} has {len(body)} bytes, and a frame {max_bytes}: what it is now cannot be shown"
-            )
-            return self._error_body(state, codec, RowTooLargeError(text))
-        if body is not None and not news.snapshot and state.commit_ns is not None:
-            commits.append(state.commit_ns)
-        return body
-
-    def _error_body(self, state: KeyState, codec: Codec, error: RequestError) -> bytes:
-        if self.subscription is not None:
-            self.subscription.failed(state.key.member)
-        return codec.error_body(state.key, error)
+            error = UnreadableRowError(f"the row of {state.key} cannot be sent: tell the operators")
+        return EncodedRow(news, codec.error_body(state.key, error), is_error=True)
 
     def _watching(self, subscription: Subscription, beginning: Beginning) -> Watching:
         """Returns how the place begins, and notes the fields that hold the key and the sort value of its rows."""

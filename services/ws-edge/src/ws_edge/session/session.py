@@ -1,7 +1,7 @@
 """One open socket: who is at its other end, its requests, its access, and when it ends."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
@@ -101,9 +101,9 @@ class Session:
         if self._pings.is_due(self._watches.places, self.writer.sent_at, now):
             self._ping(now)
 
-    def end_stores(self, stores: Collection[str]) -> None:
-        """Ends all watches of these stores, which are others now, and tells the client when to ask for them again."""
-        self._watches.end_stores(stores)
+    def end_outdated(self) -> Iterator[None]:
+        """Ends the watches of stores that are others now; see Watches."""
+        return self._watches.end_outdated()
 
     def act(self, request: ClientRequest, expiry: ExpiryTimer) -> None:
         """Handles the requests of a frame, in the order of its parts, unless the session has ended."""

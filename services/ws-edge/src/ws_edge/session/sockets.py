@@ -2,9 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from itertools import chain
 from random import randrange
 from typing import Any
 
@@ -37,6 +38,8 @@ TICKET_STREAM = "/v1/tickets/stream"
 TICKET_SUBPROTOCOL = "statecast.ticket."
 """Prefix of a ticket there. It is not in the address, because gateways write addresses to their logs."""
 REAPING_S = 1.0
+ENDING_S = 0.005
+"""For how long outdated watches are ended before others get their turn."""
 RETRY_SPREAD_S = 5
 TRANSIENT = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 """The statuses of refusals that pass by themselves."""
@@ -59,6 +62,8 @@ class Sockets:
     """For how many seconds a client may read nothing while frames wait; then it is cut off."""
     draining: bool = field(default=False, init=False)
     _open: dict[Session, asyncio.Task[Any]] = field(default_factory=dict, init=False)
+    _has_outdated: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    """Set when a store has changed since outdated watches were last looked for."""
     _json: StreamCodec = field(default_factory=lambda: StreamCodec(binary=False), init=False)
     _binary: StreamCodec = field(default_factory=lambda: StreamCodec(binary=True), init=False)
 
@@ -94,10 +99,23 @@ class Sockets:
             for session in tuple(self._open):
                 session.tick(now)
 
-    def end_watchers(self, stores: Collection[str]) -> None:
-        """Ends all watches of these stores; their clients ask for them again, and are checked anew."""
-        for session in tuple(self._open):
-            session.end_stores(stores)
+    def stores_changed(self) -> None:
+        """Ends watches of stores that are others now; their clients ask for them again, and are checked anew.
+
+        Does not wait for the ends, but no such watch is sent anything else from now on.
+        """
+        self._has_outdated.set()
+
+    async def end_outdated(self) -> None:
+        """Ends outdated watches in pieces, between which others get their turn; goes on until it is cancelled."""
+        while True:
+            await self._has_outdated.wait()
+            self._has_outdated.clear()
+            began = self.context.clock()
+            for _ in chain.from_iterable(session.end_outdated() for session in tuple(self._open)):
+                if self.context.clock() - began >= ENDING_S:
+                    await asyncio.sleep(0)
+                    began = self.context.clock()
 
     def _cut_off_stalled(self) -> None:
         stalled_before = self.context.clock() - self.stall_timeout

@@ -34,7 +34,7 @@ ROOT: Path = ()
 class Tree:
     """The places of one watch.
 
-    A row is followed when it is taken to be sent, so that a client gets a row before the places below it.
+    A row is followed when it is in the frame to be sent, so that a client gets a row before the places below it.
     """
 
     request: WatchRequest
@@ -65,18 +65,14 @@ class Tree:
         """Whether each place has been sent a token since it began."""
         return ROOT in self.places and not self._incomplete
 
-    @property
-    def stores(self) -> frozenset[str]:
-        """The names of the stores of all steps."""
-        return frozenset((self.request.question.store.name, *(step.store.name for step in self.request.steps)))
-
     def begin(self) -> None:
         """Starts the first place. Raises RequestError."""
         request = self.request
         self._watch(ROOT, self.watches.context.granted(request.question), request.fields, request.token)
 
     def close(self) -> None:
-        """Ends all places."""
+        """Ends all places, and takes the cost of those below a frame's watches from the budget."""
+        self.watches.pay(sum(bool(place.full_path) for place in self.places.values()))
         self._prune(ROOT)
         self._owes_current = False
 
@@ -128,6 +124,11 @@ class Tree:
         except TooManyFieldListsError as error:
             self._fail(error)
 
+    def drop(self, place: Place, name: str) -> None:
+        """Ends the place below a row that the client drops by an error."""
+        if self.places.get(place.path) is place:
+            self._end((*place.path, name))
+
     def refused(self, place: Place, error: RequestError) -> None:
         """The query service will not answer what a place asks; one below ends alone."""
         refusal = MalformedWatchError(str(error))
@@ -142,8 +143,6 @@ class Tree:
 
     def _next(self, place: Place, row: KeyState) -> Question | None:
         """Returns the next step's question for a row; None if it names no group that the consumer may see."""
-        if row.is_unreadable:
-            return None
         step = self.request.steps[len(place.path)]
         question = self.watches.context.granted(step.question(place.question.store.text_of(row.row, step.field)))
         try:

@@ -1,6 +1,6 @@
 """The watches of one socket: their beginnings, limits and ends."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from random import randrange
 
@@ -10,12 +10,16 @@ from ws_edge.errors import IdUsedError, RequestError, StoreChangedError, TooMany
 from ws_edge.model.authorization import Consumer
 from ws_edge.model.states import Path
 from ws_edge.model.steps import check_rights
+from ws_edge.model.stores import Store
 from ws_edge.session.channel_watch import ChannelWatch
 from ws_edge.session.context import SessionContext
 from ws_edge.session.outbox import SocketWriter
 from ws_edge.session.place import Place
 from ws_edge.session.replies import Replies
 from ws_edge.session.tree import Tree
+
+PLACE_COST = 2
+"""The cost of a place below: that of a watch and of its end in a frame."""
 
 STORE_CHANGED_SPREAD_MS = 5000
 """Clients with watches of a changed store return at random times within this period."""
@@ -61,14 +65,27 @@ class Watches:
         elif watch_id > self._highest:
             self.replies.warn(f"unwatch {watch_id}", "unknown_watch", f"unwatch: there was no watch {watch_id}")
 
-    def end_stores(self, stores: Collection[str]) -> None:
-        """Ends all watches of these changed stores, and tells the client when to request them again."""
+    def end_outdated(self) -> Iterator[None]:
+        """Ends the watches of stores that are others now, and tells the client when to request them again.
+
+        Yields after each, so that the caller can let others have their turn.
+        """
         for tree in tuple(self._trees.values()):
             if isinstance(tree, ChannelWatch):
-                tree.restart(stores)
-            elif not tree.stores.isdisjoint(stores):
-                error = _changed(tree.stores.intersection(stores))
+                yield from tree.restart_outdated()
+            elif changed := self.changed_stores(tree.request):
+                error = _changed(changed)
                 self.end_tree(tree, error, _retry_ms(error))
+            yield
+
+    def is_outdated(self, store: Store) -> bool:
+        """Whether the store is another one now, or gone: nobody is sent rows by its former rights."""
+        return self.context.stores.get(store.name) is not store
+
+    def changed_stores(self, request: WatchRequest) -> list[str]:
+        """Returns the names of the watch's stores that are others now, or gone."""
+        stores = request.question.store, *(step.store for step in request.steps)
+        return [store.name for store in stores if self.is_outdated(store)]
 
     def close(self) -> None:
         """Ends all watches without a frame."""
@@ -89,18 +106,26 @@ class Watches:
         if place.full_path and self._places_below >= limit:
             text = f"the steps and channels of a socket may bring {limit} places: give narrower limits"
             raise TooManyWatchesError(text)
-        self.reservation.add(place.weight, place.question.store.name, place.view.fields)
+        self.reservation.add(self._rows_of(place), place.question.store.name, place.view.fields)
         self._places_below += bool(place.full_path)
 
     def remove(self, place: Place) -> None:
         """Removes an ended place from the counts, and drops its unsent frames."""
-        self.reservation.remove(place.weight, place.question.store.name, place.view.fields)
+        self.reservation.remove(self._rows_of(place), place.question.store.name, place.view.fields)
         self._places_below -= bool(place.full_path)
         self.writer.withdraw(place)
 
+    def pay(self, places: int) -> None:
+        """Takes the cost of places below that end together, which is that of as many watches: no frame asked for them.
+
+        The socket is not read on before it is paid.
+        """
+        self.reservation.pay(PLACE_COST * places)
+
     def tree_of(self, request: WatchRequest, channel: ChannelWatch | None = None, prefix: Path = ()) -> Tree:
         """Returns the tree of a watch, which has not begun. Raises RequestError when it is not allowed."""
-        self._check_stores(request)
+        if changed := self.changed_stores(request):
+            raise _changed(changed)  # while it waited to be paid for
         check_rights(self.consumer, request.question, request.steps)
         interval = self.context.interval(request.interval_ms, request.question.store)
         return Tree(request, self, interval, channel, prefix)
@@ -113,19 +138,15 @@ class Watches:
             tree.close()
             self.replies.ended(tree.id, (), error, retry_ms)
 
+    def _rows_of(self, place: Place) -> int:
+        return self.context.rows_counted(place.question.limit, place.tree.interval)
+
     def _tree(self, request: WatchRequest | ChannelRequest) -> Tree | ChannelWatch:
         return self.tree_of(request) if isinstance(request, WatchRequest) else ChannelWatch(request, self)
 
-    def _check_stores(self, request: WatchRequest) -> None:
-        """Raises StoreChangedError when a store has become another one while the request waited to be paid for."""
-        stores = {store.name: store for store in (request.question.store, *(step.store for step in request.steps))}
-        changed = [name for name, store in stores.items() if self.context.stores.get(name) is not store]
-        if changed:
-            raise _changed(changed)
-
 
 def _changed(stores: Iterable[str]) -> StoreChangedError:
-    return StoreChangedError(f"the store {' and '.join(sorted(stores))} has changed: ask again")
+    return StoreChangedError(f"the store {' and '.join(sorted(set(stores)))} has changed: ask again")
 
 
 def _retry_ms(error: RequestError) -> int | None:
