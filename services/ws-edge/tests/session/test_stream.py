@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from statecast.odds.v1.market_pb2 import Market
-from testkit.ws_edge.edge import RunningEdge
 from testkit.ws_edge.answers import BOARDS
+from testkit.ws_edge.edge import RunningEdge
 from testkit.ws_edge.odds import market_key, odds_edge, put_market, put_match
 from testkit.ws_edge.one_socket import OneSocket
 from testkit.ws_edge.stream import stream_client

@@ -1,5 +1,7 @@
 """Each answer's changes to a range, the subscribers that get them, and where these may resume."""
 
+from dataclasses import replace
+
 import pytest
 
 from testkit.ws_edge.answers import ALICE, BETS, BOARDS, BOB, STAFF, Asked, at, gone, news, resuming, row, whole
@@ -326,6 +328,20 @@ def test_a_subscriber_that_is_ahead_of_the_replica_waits_and_gets_no_row_twice()
     assert (query.after, query.whole) == (at(3), True)
     assert ahead.events == ["resumed"]
     assert late.events == ["resumed", "a@7"]
+
+
+@pytest.mark.parametrize("lag_ms", [0, 40_000])
+def test_a_token_ahead_of_all_that_there_is_begins_anew_once_no_lag_explains_it(lag_ms: int) -> None:
+    asked = Asked()
+    phone = asked.join(after=at(10**9))
+    asked.answer(replace(resuming(row("a", 1), after=10**9, through=5), lag_ms=lag_ms))
+    before = list(phone.events)
+    asked.clock.now += 40
+    watch, _ = asked.due()
+    asked.hub.unchanged(watch, Progress(at(5), lag_ms))
+
+    assert before == []
+    assert phone.events == ([] if lag_ms else ["snapshot", "a@1"])
 
 
 def test_a_replica_that_is_behind_a_subscriber_is_asked_at_the_interval_alone() -> None:

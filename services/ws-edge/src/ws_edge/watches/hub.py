@@ -16,6 +16,11 @@ from ws_edge.watches.watch import Watch, WatchStatus
 RETRY_S = 0.1
 """How long after a failed read a question is asked again, unless the interval of its subscriptions is longer."""
 
+FALSE_TOKEN_S = 30.0
+"""A token that is ahead of a replica without a lag for so long is none that an edge has made: all rows are sent.
+
+It is longer than a lag that is not reported."""
+
 CURRENT, QUEUED = SubscriptionStatus.CURRENT, SubscriptionStatus.QUEUED
 
 
@@ -144,6 +149,8 @@ class Hub:
             waiting, watch.waiting = watch.waiting, {}
             for subscription, is_asked in waiting.items():
                 is_behind = window.is_behind(subscription.token)
+                if is_behind and not watch.lag_ms and now - subscription.asked_at >= FALSE_TOKEN_S:
+                    subscription.token, is_behind = None, False
                 if not is_behind and (is_asked or window.can_begin(subscription.token)):
                     self._begin(subscription, now)
                 elif subscription.status is WAITING:
