@@ -17,6 +17,7 @@ from testkit.background import in_background
 from testkit.edge_clients import CrowdProcess, crowd
 from testkit.keyed_topic_writers import order_key
 from testkit.resuming_clients import ResumeCount, Resumers
+from ws_edge.settings import Settings
 
 TIMES = 2  # so many times the sockets of the other measurements: ten thousand
 INTERVAL_MS = 1000
@@ -24,7 +25,7 @@ RATE = 500  # changes a second, before the kill, through it and after it
 LOOKUP_PAUSE_S = 0.01
 SAMPLE_S = 0.05
 CALM_S = 2.0
-PACED = {"sockets_per_s": 1000, "slow_start_s": 10}  # the edge's own defaults, which the rig takes away
+PACED = {"sockets_per_s": Settings.model_fields["sockets_per_s"].default}  # which the rig takes away
 BATCHES = "BatchGetStates"  # only the edge sends batches: the other caller looks up single keys
 
 

@@ -20,7 +20,6 @@ EDGE = {
     # What is measured is the edge, not its limits; and clients that hang must stay.
     "max_sockets": 1_000_000,
     "sockets_per_s": 1_000_000,
-    "slow_start_s": 0,
     "stall_timeout_s": 3600,
 }
 

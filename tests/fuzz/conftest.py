@@ -16,7 +16,6 @@ UNLIMITED: dict[str, Any] = {
     "consumer_frames_per_s": 1_000_000,
     "address_frames_per_s": 1_000_000,
     "sockets_per_s": 1_000_000,
-    "slow_start_s": 0,
     "consumer_channels_per_hour": 1_000_000,
     "min_interval_ms": 20,
     "default_interval_ms": 20,

@@ -226,7 +226,7 @@ def _admission(settings: Settings) -> Admission:
     burst_s = settings.frames_burst_s
     consumer = Quota(settings.consumer_sockets, settings.consumer_rows, settings.consumer_frames_per_s, burst_s)
     address = Quota(settings.address_sockets, settings.address_rows, settings.address_frames_per_s, burst_s)
-    pace = Pace(settings.sockets_per_s, settings.slow_start_s, time.monotonic)
+    pace = Pace(settings.sockets_per_s, time.monotonic)
     quotas = Quotas(consumer, address, time.monotonic)
     return Admission(settings.origins, quotas, pace, settings.max_sockets)
 

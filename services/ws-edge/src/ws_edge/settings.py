@@ -116,10 +116,8 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """This many seconds' worth of frames may arrive at once."""
     origins: CommaSeparated[Annotated[str, AfterValidator(_origin)]] = ()
     """Sites on which browsers may open sockets, separated by commas; empty: the same host only; `*`: all."""
-    sockets_per_s: float = Field(1000.0, gt=0)
-    """Sockets opened per second; more are refused with 503 and Retry-After."""
-    slow_start_s: float = Field(10.0, ge=0)
-    """How long after its first socket an edge opens sockets at its full pace."""
+    sockets_per_s: float = Field(2500.0, gt=0)
+    """Sockets opened per second; more wait for 5 s at most, and beyond are refused with 503 and Retry-After."""
     send_buffer_bytes: int = Field(65_536, ge=4096)
     """Target for the bytes that edge and kernel each buffer for a client."""
     max_frame_bytes: int = Field(65_536, ge=128)

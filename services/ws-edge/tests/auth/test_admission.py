@@ -1,7 +1,8 @@
 """Handshakes are admitted by origin, quotas, capacity and pace; the limits hold over all sockets of a real edge."""
 
+import asyncio
 import json
-from contextlib import nullcontext
+from contextlib import AsyncExitStack, nullcontext
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from websockets.exceptions import InvalidStatus
 
 from testkit.ws_edge.edge import Clock, RunningEdge, until
 from ws_edge.auth.admission import Pace, check_origin, departures
-from ws_edge.errors import OriginRefusedError
+from ws_edge.errors import BusyError, OriginRefusedError
 
 
 async def refused(edge: RunningEdge, **options: Any) -> tuple[int, str, str | None]:
@@ -149,41 +150,58 @@ def test_a_site_is_allowed_by_the_host_that_it_asks_for_or_by_the_settings(
         check_origin([configured] if configured else [], {"headers": pairs})
 
 
-def admitted(pace: Pace, clock: Clock, seconds: float, step: float = 0.01) -> int:
-    """How many sockets are admitted within `seconds` when more are always waiting."""
-    count = 0
-    for _ in range(round(seconds / step)):
-        clock.now += step
-        while pace.admits():
-            count += 1
-    return count
-
-
-def test_the_pace_rises_to_the_full_one() -> None:
+def test_handshakes_wait_in_line_and_those_that_would_wait_too_long_are_refused() -> None:
     clock = Clock()
-    pace = Pace(100, 10, clock)
-    assert pace.admits()
-    rising = [admitted(pace, clock, 1) for _ in range(12)]
+    pace = Pace(100, clock)
+    waits = [pace.wait_s() for _ in range(510)]
+    with pytest.raises(BusyError):
+        pace.wait_s()
+    clock.now += 1
+    later = pace.wait_s()
 
-    assert rising[0] < 30
-    assert rising == sorted(rising)
-    assert 99 <= rising[-1] <= 101
+    assert waits[:10] == [0.0] * 10
+    assert waits[10:] == pytest.approx([number / 100 for number in range(1, 501)])
+    assert later == pytest.approx(4.01)
 
 
-def test_unused_tokens_are_kept_for_one_second_at_most() -> None:
+def test_unused_time_is_not_saved_up() -> None:
     clock = Clock()
-    pace = Pace(100, 0, clock)
-    pace.admits()
+    pace = Pace(100, clock)
     clock.now += 60
 
-    assert sum(pace.admits() for _ in range(1000)) == 100
+    assert sum(not pace.wait_s() for _ in range(100)) == 10
 
 
-def test_a_pace_below_one_per_second_admits_the_first_socket() -> None:
-    clock = Clock()
-    pace = Pace(0.5, 10, clock)
+def test_a_pace_below_one_per_second_opens_the_first_socket_at_once() -> None:
+    pace = Pace(0.5, Clock())
 
-    assert [pace.admits(), pace.admits()] == [True, False]
+    assert [pace.wait_s(), pace.wait_s()] == [0.0, 2.0]
+
+
+async def test_a_burst_of_handshakes_is_opened_at_the_pace_and_none_is_refused() -> None:
+    async with RunningEdge(sockets_per_s=20) as edge, AsyncExitStack() as opened:
+        await asyncio.gather(*(opened.enter_async_context(edge.socket()) for _ in range(12)))
+
+        assert len(edge.parts.sockets) == 12
+
+
+async def test_a_client_that_leaves_the_line_leaves_nothing_behind() -> None:
+    async with RunningEdge(sockets_per_s=2) as edge, edge.socket():
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05), edge.socket():
+                pass
+        async with edge.socket():
+            pass
+        await until(lambda: edge.parts.sockets.admission.quotas.sockets == 1)
+
+
+async def test_a_handshake_in_line_is_refused_when_the_edge_is_stopped() -> None:
+    async with RunningEdge(sockets_per_s=2) as edge, edge.socket():
+        waiting = asyncio.create_task(refused(edge))
+        await until(lambda: edge.parts.sockets.admission.quotas.sockets == 2)
+        await edge.parts.sockets.drain(0, 0)
+
+        assert (await waiting)[:2] == (503, "busy")
 
 
 def test_sockets_leave_as_fast_as_another_edge_opens_them_and_within_the_window() -> None:

@@ -198,7 +198,7 @@ async def test_a_stalled_client_does_not_keep_the_edge_from_ending() -> None:
 
 async def test_a_client_that_stops_reading_delays_the_close_of_no_other() -> None:
     """Its last frame fills the buffer, and no other waits: so its close frame is the one that would wait for it."""
-    limits: dict[str, Any] = {"max_sent_frame_bytes": 4_000_000, "sockets_per_s": 20.0, "slow_start_s": 0.0}
+    limits: dict[str, Any] = {"max_sent_frame_bytes": 4_000_000, "sockets_per_s": 20.0}
     async with RunningEdge(**limits) as edge:
         stalled = [await connect_and_never_read(edge) for _ in "123"]
         async with edge.socket("/update/orders/1") as reading:

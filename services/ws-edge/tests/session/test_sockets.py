@@ -159,7 +159,7 @@ async def test_while_the_query_service_is_down_sockets_stay_and_go_on_when_it_is
 
 
 async def test_a_drain_announces_the_close_of_each_socket_closes_it_then_and_refuses_new_ones() -> None:
-    async with RunningEdge(sockets_per_s=50, slow_start_s=0) as edge:
+    async with RunningEdge(sockets_per_s=50) as edge:
         sockets = [await edge.socket() for _ in range(3)]
         drain = asyncio.create_task(edge.parts.sockets.drain(0.05, 60.0))
         hints = [await receive(socket) for socket in sockets]

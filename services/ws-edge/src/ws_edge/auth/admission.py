@@ -11,36 +11,40 @@ from ws_edge.errors import BusyError, OriginRefusedError
 
 ANY_ORIGIN = "*"
 
-INITIAL_SHARE = 0.1
-"""The share of the full pace at which an edge starts."""
+BURST_S = 0.1
+"""So many seconds' worth of sockets may be opened at once."""
+
+MAX_WAIT_S = 5.0
+"""How long a handshake is held until it may open its socket; clients wait for ten seconds."""
 
 
 @dataclass
 class Pace:
-    """A token bucket of one second's tokens; its rate rises evenly to the full one. Times are monotonic seconds.
+    """Opens sockets one after the other, `per_second` of them. Times are monotonic seconds.
 
-    When everybody reconnects to an edge that has just started, each new socket brings first reads. They are batched and
-    shared, but ten thousand at once would be one big wave for the query service: the pace spreads them.
+    When everybody reconnects, each new socket brings first reads. They are batched and shared, but ten thousand at once
+    would be one big wave for the query service, and leave other clients waiting: the pace spreads them. Handshakes are
+    held in line, because one that is refused comes back, and costs as much again.
     """
 
     per_second: float
-    warm_up: float
-    """The full pace is reached so many seconds after the first socket."""
     clock: Callable[[], float]
-    _started_at: float | None = field(default=None, init=False)
     _bucket: TokenBucket = field(init=False)
 
-    def admits(self) -> bool:
-        """Whether one more socket may be opened now; if so, it is counted."""
+    def __post_init__(self) -> None:
+        self._bucket = TokenBucket(self.per_second, max(self.per_second * BURST_S, 1.0), self.clock())
+
+    def wait_s(self) -> float:
+        """Returns after how many seconds one more socket may be opened, behind those that wait, and counts it.
+
+        Raises BusyError, and counts nothing, when that is later than MAX_WAIT_S.
+        """
         now = self.clock()
-        age = 0.0 if self._started_at is None else now - self._started_at
-        share = 1.0 if age >= self.warm_up else INITIAL_SHARE + (1 - INITIAL_SHARE) * age / self.warm_up
-        rate = self.per_second * share
-        burst = max(rate, 1.0)
-        if self._started_at is None:
-            self._started_at, self._bucket = now, TokenBucket(rate, burst, now)
-        self._bucket.rate, self._bucket.burst = rate, burst
-        return self._bucket.take(now)
+        wait_s = self._bucket.pay(1, now)
+        if wait_s > MAX_WAIT_S:
+            self._bucket.pay(-1, now)
+            raise BusyError("more sockets are being opened than this edge takes at a time: connect again later", "pace")
+        return wait_s
 
 
 def departures(count: int, per_second: float, longest_s: float) -> list[float]:
@@ -54,7 +58,7 @@ def departures(count: int, per_second: float, longest_s: float) -> list[float]:
 
 @dataclass(frozen=True)
 class Admission:
-    """Admits sockets as origins, quotas, capacity and pace allow."""
+    """Admits sockets as origins, quotas and capacity allow, and then at a pace."""
 
     origins: Collection[str]
     """What `check_origin` allows."""
@@ -68,9 +72,6 @@ class Admission:
         reservation = self.quotas.reserve(caller)
         if self.quotas.sockets >= self.max_sockets:
             raise BusyError("this edge has as many sockets as it may have: connect again later", "full")
-        # Last, so that sockets that are refused anyway take no tokens.
-        if not self.pace.admits():
-            raise BusyError("more sockets are being opened than this edge takes at a time: connect again later", "pace")
         return reservation
 
 

@@ -79,6 +79,8 @@ class Sockets:
             codec, first = self._route(scope)
             self._check_draining()
             with self.admission.admit(scope, caller) as reservation:
+                await asyncio.sleep(self.admission.pace.wait_s())
+                self._check_draining()
                 session = Session(self.context, caller, reservation, codec, send)
                 try:
                     await self.revocations.enter(session)
