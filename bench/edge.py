@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from functools import partial
 from urllib.request import Request, urlopen
 
+from bench.edge_neighbours import neighbours
 from bench.edge_resumes import resumes
 from bench.edge_rig import SECRET, EdgeProcess, EdgeRig, edge_rig
 from bench.results import Measured, Suite, measure_each, percentiles, repeat
@@ -198,7 +199,7 @@ def _revoke(address: str, consumer: str) -> None:
 
 MEASUREMENTS: Mapping[str, Callable[[EdgeRig], dict[str, float]]] = {
     measurement.__name__: measurement
-    for measurement in (sockets, ages, upstream, edges, stalled, hot_key, frames, resumes, revocation)
+    for measurement in (sockets, ages, upstream, edges, stalled, neighbours, hot_key, frames, resumes, revocation)
 }
 
 

@@ -80,7 +80,7 @@ class EdgeSocket(asyncio.Protocol):
         """Watches a group, under a number that rises on the socket; with a token, only newer rows."""
         watch: dict[str, object] = {"id": number, "store": store, "group": group, "interval_ms": interval_ms}
         watch |= {"times": True} | ({"token": token} if token else {})
-        self._transport.write(_masked(0x81, json.dumps({"watch": [watch]}).encode()))
+        self._transport.write(masked(0x81, json.dumps({"watch": [watch]}).encode()))
 
     def stop_reading(self) -> None:
         """Takes nothing more from the kernel, as a client does that hangs."""
@@ -110,12 +110,12 @@ class EdgeSocket(asyncio.Protocol):
 
     def _take(self, opcode: int, data: bytes, start: int, end: int) -> None:
         if opcode == 9:
-            self._transport.write(_masked(0x8A, data[start:end]))
+            self._transport.write(masked(0x8A, data[start:end]))
         elif opcode == 1:
             self._taker.take(data, start, end)
         elif opcode == 8:
             self.close_code = int.from_bytes(data[start : start + 2], "big")
-            self._transport.write(_masked(0x88, data[start:end]))
+            self._transport.write(masked(0x88, data[start:end]))
             self._transport.close()
 
 
@@ -161,7 +161,8 @@ def handshake(host: str, secret: str, number: int, consumer: str | None = None) 
     return f"GET /v1/stream HTTP/1.1\r\n{lines}\r\n".encode()
 
 
-def _masked(first: int, payload: bytes) -> bytes:
+def masked(first: int, payload: bytes) -> bytes:
+    """Returns a frame of a client, of at most 65,535 bytes; `first` is its first byte, with FIN and the opcode."""
     mask = os.urandom(4)
     length = len(payload)
     head = struct.pack("!BB", first, 0x80 | length) if length < 126 else struct.pack("!BBH", first, 0xFE, length)
