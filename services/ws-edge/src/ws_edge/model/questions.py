@@ -61,14 +61,16 @@ def question_of(store: Store, group: str, bounds: Bounds) -> Question:
         store,
         sort_from=bounds.sort_from,
         sort_to=bounds.sort_to,
-        limit=bounds.limit > 1,
         reverse=bounds.reverse,
     )
     return Question(store, group)
 
 
 def check_bounds(store: Store, **bounds: object) -> None:
-    """Raises MalformedFrameError for bounds of many rows, by their names, in a store with one row per group."""
+    """Raises MalformedFrameError for bounds of many rows, by their names, in a store with one row per group.
+
+    Any limit will do there.
+    """
     names = [name for name, value in bounds.items() if value]
     if names and not store.members:
         raise MalformedFrameError(f"{store.name} has one row per group: leave {' and '.join(names)} out")

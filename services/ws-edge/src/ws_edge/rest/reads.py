@@ -144,7 +144,7 @@ class Reads:
                     group=group,
                     sort_from=sort_from,
                     sort_to=sort_to,
-                    limit=size if definition.members else 0,  # one row fits into any page
+                    limit=size,
                     reverse=reverse,
                     fields=fields,
                 ),
