@@ -19,7 +19,7 @@ WORKERS ?= 2
 FUZZ := tests/fuzz
 MINUTES ?= 60
 GHZ_VERSION := v0.120.0
-HELM_VERSION := v3.19.5
+HELM_VERSION := v3.19.0
 # Without Go, the tests of the charts are skipped, and say so.
 HELM := $(if $(shell command -v go),$(BIN)/helm)
 CHARTS := $(SERVICES:%=services/%/chart) tools/jobs/chart infra/charts/statecast
