@@ -19,7 +19,7 @@ DOMAINS = ["orders", "bookings", "invoices", "odds", "positions"]
 Manifest = dict[str, Any]
 
 if helm_program() is None and not os.environ.get("CI"):
-    pytest.skip("there is no Helm: run `make .venv/bin/helm`, which needs Go", allow_module_level=True)
+    pytest.skip("there is no Helm: `make charts` builds it, with Go", allow_module_level=True)
 
 MANIFESTS = render(STATECAST)
 EXECUTORS = render(CHARTS["stream-processor"], EXECUTOR_VALUES, namespace=EXECUTORS_NAMESPACE)

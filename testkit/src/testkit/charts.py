@@ -36,7 +36,7 @@ def helm(*arguments: str, timeout_s: float = HELM_S) -> str:
     """Returns the output of a command. Raises HelmError, also when there is no Helm."""
     program = helm_program()
     if program is None:
-        raise HelmError("there is no Helm: run `make .venv/bin/helm`, which needs Go")
+        raise HelmError("there is no Helm: `make charts` builds it, with Go")
     ended = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=timeout_s, check=False)
     if ended.returncode:
         raise HelmError(f"helm {' '.join(arguments)}\n{ended.stdout}{ended.stderr}")
