@@ -148,10 +148,8 @@ async def test_a_scan_whose_partition_has_moved_away_says_so(job: Job) -> None:
         await job.page()
 
 
-@pytest.mark.parametrize("partitions", [None, frozenset[int](), frozenset({4})])
-async def test_a_token_with_partitions_that_there_are_not_is_refused(
-    job: Job, partitions: frozenset[int] | None
-) -> None:
+@pytest.mark.parametrize("partitions", [None, 0, 1 << 4])
+async def test_a_token_with_partitions_that_there_are_not_is_refused(job: Job, partitions: int | None) -> None:
     job.query.page_token = page_token.encode_scan(job.query, Cursor(b"a", partitions))
 
     with pytest.raises(BadTokenError, match="page_token: it names partitions"):

@@ -19,17 +19,19 @@ _FOREIGN = "page_token: it is not a token of this service: pass back next_page_t
 
 
 class Cursor(NamedTuple):
-    """Where a scan goes on: after a key, the same in all partitions, and, `local_only`, in which partitions."""
+    """Where a scan goes on: after a key, the same in all partitions, and, `local_only`, in which partitions.
+
+    These are bits of a number: anybody can make a token that names millions.
+    """
 
     last_key: bytes
-    partitions: frozenset[int] | None = None
+    partitions: int | None = None
 
 
 def encode_scan(request: api.ScanStatesRequest, cursor: Cursor) -> str:
     place = ScanPlace(last_key=cursor.last_key)
     if cursor.partitions is not None:
-        bits = sum(1 << partition for partition in cursor.partitions)
-        place.partitions = bits.to_bytes(bits.bit_length() // 8 + 1, "little")
+        place.partitions = cursor.partitions.to_bytes(cursor.partitions.bit_length() // 8 + 1, "little")
     return _encoded(PageToken(request=_digest_of_scan(request), scan=place))
 
 
@@ -43,10 +45,8 @@ def decode_scan(request: api.ScanStatesRequest, token: str) -> Cursor | None:
         raise BadTokenError(_FOREIGN)
     if decoded.request != _digest_of_scan(request):
         raise BadTokenError("page_token: it was made for other fields: change only page_size and bounds between pages")
-    if not place.HasField("partitions"):
-        return Cursor(place.last_key)
-    bits = enumerate(place.partitions)
-    return Cursor(place.last_key, frozenset(at * 8 + bit for at, byte in bits for bit in range(8) if byte >> bit & 1))
+    partitions = int.from_bytes(place.partitions, "little") if place.HasField("partitions") else None
+    return Cursor(place.last_key, partitions)
 
 
 def encode_versions(request: api.ListVersionsRequest, epoch: int, before_offset: int) -> str:

@@ -119,7 +119,8 @@ async def store_page(
     rows, last_key = merge(request, pages, size, MAX_PAGE_BYTES)
     next_page_token = ""
     if last_key is not None:
-        next_page_token = encode_scan(request, Cursor(last_key, partitions if request.local_only else None))
+        bits = sum(1 << partition for partition in partitions) if request.local_only else None
+        next_page_token = encode_scan(request, Cursor(last_key, bits))
     shards = [page.freshness for page in pages if page.freshness is not None]
     stalest = max(shards, key=lambda freshness: freshness.lag_ms, default=None)
     return Page(rows, next_page_token, stalest, shards)
@@ -127,14 +128,14 @@ async def store_page(
 
 def partitions_of(view: View, request: api.ScanStatesRequest, cursor: Cursor | None) -> frozenset[int]:
     """Returns all partitions of the store, or, `local_only`, those owned when the scan began. Raises BadTokenError."""
-    every = frozenset(range(view.topic(request.store).partitions))
+    every = range(view.topic(request.store).partitions)
     if not request.local_only:
-        return every
+        return frozenset(every)
     if cursor is None:
         return view.owned(request.store)
-    if not cursor.partitions or not cursor.partitions <= every:
+    if not cursor.partitions or cursor.partitions >> len(every):
         raise BadTokenError("page_token: it names partitions that the store has not: pass back next_page_token")
-    return cursor.partitions
+    return frozenset(each for each in every if cursor.partitions >> each & 1)
 
 
 def share_of(size: int, partitions: int) -> int:
