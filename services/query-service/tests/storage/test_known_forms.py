@@ -22,6 +22,7 @@ def test_json_is_what_a_store_of_json_expects(value: bytes) -> None:
         ("json", b"paid", "not JSON"),
         ("json", b"", "not JSON"),
         ("json", b"{'a': 1", "not JSON"),
+        ("json", b"[" * 100_000, "not JSON"),
     ],
 )
 def test_a_value_of_another_form_is_named(message: str, value: bytes, form: str) -> None:
@@ -40,3 +41,13 @@ def test_each_form_is_told_once_for_a_store() -> None:
         "keys of a plain store are JSON texts",
         "values of a plain store are not JSON",
     ]
+
+
+def test_values_that_all_look_different_do_not_fill_the_log() -> None:
+    definition = store_definition("rows", message="acme.v1.Order", format="plain")
+    head = HEADER.pack(0, 1, 1, 0, 0, 0) + b"\0"
+    values = [head + number.to_bytes(4, "big") + b"rest" for number in range(100)]
+    with capture_logs() as logs:
+        FormCheck(definition, Once()).check([b"key"] * len(values), values)
+
+    assert len(logs) == 1

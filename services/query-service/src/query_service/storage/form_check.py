@@ -30,7 +30,10 @@ class Once:
 
 
 class FormCheck:
-    """Looks at about a hundred rows of each batch; tells once for each store of a form that readers may not expect."""
+    """Looks at about a hundred rows of each batch; tells of the first key and the first value of each store alone.
+
+    A topic of arbitrary bytes has as many forms as values.
+    """
 
     def __init__(self, definition: StoreDefinition, once: Once) -> None:
         self._store, self._message, self._once = definition.name, definition.message, once
@@ -47,5 +50,5 @@ class FormCheck:
                 self._tell("values", form, key)
 
     def _tell(self, part: str, form: str, key: bytes) -> None:
-        if self._once.is_first(self._store, part, form):
+        if self._once.is_first(self._store, part):
             _log.warning(f"{part} of a plain store are {form}", store=self._store, key=key.decode())

@@ -19,7 +19,7 @@ def form_of_value(message: str, value: bytes) -> str | None:
     if value[:1] and value[0] in _JSON_STARTS:
         try:
             json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             pass
         else:
             return None
