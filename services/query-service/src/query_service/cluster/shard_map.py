@@ -6,6 +6,7 @@ for Rendezvous", 1996.) Members with zones are ranked zone by zone: first the be
 the second best of each, so that the replicas of a partition are in as many zones as there are.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ from hashlib import blake2b
 from operator import itemgetter
 
 StorePartition = tuple[str, int]
+
+_MILLISECONDS = re.compile("[0-9]{1,18}")
 
 RULES = 1
 """The version of these rules, as `Member.version` of the contract has it."""
@@ -54,7 +57,7 @@ class Member:
     def from_client_id(client_id: str) -> "Member | None":
         """Returns the member that a client id names; None for a client that is not an instance of this service."""
         parts = client_id.split("|")
-        if len(parts) != 5 or not all(parts[:4]) or not parts[3].isdigit():
+        if len(parts) != 5 or not all(parts[:4]) or not _MILLISECONDS.fullmatch(parts[3]):
             return None
         pairs = [pair.partition("=") for pair in parts[4].split(",") if pair]
         topics = tuple((store, topic) for store, _, topic in pairs if store)
