@@ -81,6 +81,16 @@ async def test_a_peer_that_does_not_answer_serves_nothing(peers: Peers) -> None:
     assert peers.of(nobody).held == {}
 
 
+async def test_a_member_that_is_dropped_while_it_is_asked_serves_nothing(peers: Peers, member: Member) -> None:
+    async with Relay(member.shard_address, delay_s=5) as relay:
+        silent = Member("query-2", relay.address, relay.address, 1)
+        asking = asyncio.create_task(peers.served_by(silent))
+        await asyncio.sleep(0)
+        await peers.keep(())
+
+        assert await asking == frozenset()
+
+
 async def test_one_connection_per_member_is_kept_until_it_is_dropped(peers: Peers, member: Member) -> None:
     first = peers.of(member)
     await peers.keep([member])

@@ -125,7 +125,7 @@ class Peer(RoutedPeer):
         before = self._listed
         request = shard.ListPartitionsRequest(known_version=before.version)
         try:
-            answer = await self._stub.ListPartitions(request, timeout=timeout_s)
+            answer = await answer_of(self._stub.ListPartitions(request, timeout=timeout_s))
         except grpc.aio.AioRpcError:
             return None
         self._listed = listed = before.after(answer)
