@@ -1,5 +1,6 @@
 """Which instances serve each shard, and how fresh each of them is."""
 
+import asyncio
 from typing import get_args
 
 import pytest
@@ -183,3 +184,17 @@ def test_every_partitioner_has_a_name_in_the_contract() -> None:
     choices = get_args(StoreDefinition.model_fields["partitioner"].annotation)
 
     assert {*choices} == {*PARTITIONERS} == named - {"unspecified"}
+
+
+async def test_a_caller_who_asked_too_early_and_left_spoils_nothing_for_the_next(
+    listing: ShardListing, serving_view: View
+) -> None:
+    stores, serving_view.stores = serving_view.stores, {}
+    left = asyncio.create_task(listing.shards(STORE))
+    await asyncio.sleep(0)
+    left.cancel()
+    await asyncio.gather(left, return_exceptions=True)
+    await asyncio.sleep(0)
+    serving_view.stores = stores
+
+    assert (await listing.shards(STORE)).stores[0].store == STORE

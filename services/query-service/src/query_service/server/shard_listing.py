@@ -7,7 +7,6 @@ from hashlib import blake2b
 
 from query_service.cluster.shard_map import StorePartition
 from query_service.cluster.view import View
-from query_service.errors import LookupFailedError
 from query_service.reads.messages import fill_position
 from query_service.reads.route import Preference
 from query_service.reads.routed_peer import Held
@@ -51,14 +50,12 @@ class ShardListing:
         NotServedError without the store's topic, and outside of the group, where the map would be empty.
         """
         self.view.check_joined()
+        if store:
+            self.view.topic(store)
         made = self._made.get(store)
-        if made is None or (made.done() and self.monotonic() >= made.result()[1]):
+        if made is None or (made.done() and (made.exception() or self.monotonic() >= made.result()[1])):
             made = self._made[store] = asyncio.ensure_future(self._make(store))
-        try:
-            listing, _ = await asyncio.shield(made)
-        except LookupFailedError:
-            self._made.pop(store, None)
-            raise
+        listing, _ = await asyncio.shield(made)
         return listing if listing.version != known_version else api.ListShardsResponse(version=known_version)
 
     async def _make(self, store: str) -> "_Listing":
