@@ -31,3 +31,13 @@ def test_each_file_counts_once_by_its_kind(open_directory: Callable[..., StoreDi
 
 def test_a_directory_that_is_not_there_yet_is_empty(tmp_path: Path) -> None:
     assert set(bytes_by_kind(tmp_path / "none", ()).values()) == {0}
+
+
+def test_entries_that_cannot_be_read_count_as_nothing(tmp_path: Path) -> None:
+    """A volume has a `lost+found` of root, and people leave links."""
+    (tmp_path / "lost+found").symlink_to("lost+found")
+    (tmp_path / "orders" / "0").mkdir(parents=True)
+    (tmp_path / "orders" / "0" / "CURRENT").write_bytes(b"x" * 10)
+    (tmp_path / "orders" / "1").symlink_to("1")
+
+    assert bytes_by_kind(tmp_path, {("orders", 0)})["held"] == 10

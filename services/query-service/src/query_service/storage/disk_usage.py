@@ -14,14 +14,14 @@ def bytes_by_kind(root: Path, held: Collection[tuple[str, int]]) -> dict[str, in
     """Returns the bytes of each kind of data below `root`; blocks while it looks at all files.
 
     `held` names the stores and partitions that are open: a file that a checkpoint shares with one counts there alone.
-    Files that vanish meanwhile do not count.
+    Files that vanish meanwhile do not count, nor does what may not be read, such as a volume's `lost+found`.
     """
     sizes, seen = dict.fromkeys((HELD, RELEASED, *KINDS.values()), 0), set[int]()
     open_paths = {str(root / store / str(partition)) for store, partition in held}
     for kind, file in sorted(_files(root, open_paths), key=lambda entry: entry[0] not in (HELD, RELEASED)):
         try:
             status = file.stat(follow_symlinks=False)
-        except FileNotFoundError:
+        except OSError:
             continue
         if status.st_ino not in seen:
             seen.add(status.st_ino)
@@ -32,7 +32,7 @@ def bytes_by_kind(root: Path, held: Collection[tuple[str, int]]) -> dict[str, in
 def _files(root: Path, open_paths: Collection[str]) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
     """Yields each file with its kind."""
     for store in _entries(str(root)):
-        for partition in _entries(store.path) if store.is_dir() else ():
+        for partition in _entries(store.path) if store.is_dir(follow_symlinks=False) else ():
             kind = KINDS.get(store.name, HELD if partition.path in open_paths else RELEASED)
             for file in _below(partition):
                 yield kind, file
@@ -50,5 +50,5 @@ def _entries(path: str) -> list["os.DirEntry[str]"]:
     try:
         with os.scandir(path) as entries:
             return list(entries)
-    except FileNotFoundError:  # it was deleted meanwhile
+    except OSError:
         return []
