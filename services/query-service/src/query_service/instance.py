@@ -128,8 +128,8 @@ class Instance:
         self._changelog.start()
         self._topic_watch.start()
         self._membership.start()
-        placing = asyncio.create_task(self._placement.run())
-        watching = asyncio.create_task(self._live_stores.file.run())
+        placing = asyncio.create_task(self._placement.run(), name="placement")
+        watching = asyncio.create_task(self._live_stores.file.run(), name="stores-file")
         _log.info("started", address=self._view.me.address, shard_address=self._view.me.shard_address)
         try:
             return await self._serve(stop, placing, watching)
@@ -140,6 +140,7 @@ class Instance:
     async def _serve(self, stop: asyncio.Event, *tasks: "asyncio.Task[None]") -> bool:
         ready = False
         while not stop.is_set():
+            ended = self._ended(tasks)  # before the refusal, which ends a thread
             if (refusal := self._membership.refusal) is not None:
                 raise refusal
             self._events.update()
@@ -151,10 +152,10 @@ class Instance:
                 ready = True
                 await self._servers.set_serving(serving=True)
                 _log.info("ready", partitions=len(self._view.replicas))
-            ended = [task for task in tasks if task.done()]
-            if not self._changelog.is_alive() or ended or self._servers.has_ended:
-                defect = ended[0].exception() if ended else None
-                _log.error("a part has ended; stopping, so that the instance is started again", exc_info=defect)
+            if ended:
+                defect = next((task.exception() for task in tasks if task.done()), None)
+                event = "a part has ended; stopping, so that the instance is started again"
+                _log.error(event, ended=ended, exc_info=defect)
                 return False
             shard_map = self._view.shard_map
             await self._peers.keep((shard_map.members | shard_map.departed) - {self._view.me})
@@ -162,6 +163,13 @@ class Instance:
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), _UPDATE_S)
         return True
+
+    def _ended(self, tasks: Sequence["asyncio.Task[None]"]) -> list[str]:
+        """Returns the names of the parts that have ended by themselves."""
+        threads = self._changelog, self._topic_watch, self._membership
+        ended = [task.get_name() for task in tasks if task.done()]
+        ended += [thread.name for thread in threads if not thread.is_alive()]
+        return [*ended, "servers"] if self._servers.has_ended else ended
 
     async def _drain(self, placing: "asyncio.Task[None]") -> None:
         _log.info("draining: leaving the group, answering until the others serve everything")
