@@ -33,7 +33,7 @@ EPOCH = 77
 TOPIC = Topic("topic", "id", EPOCH, 4)
 STORE = "orders-by-key"
 RECENT = 8
-LIMITS = Limits(batch_keys=1000, page_size=100, default_page_size=2, wait_ms=10_000)
+LIMITS = Limits(batch_keys=1000, page_size=100, default_page_size=2, wait_ms=10_000, answer_bytes=500_000)
 ME = Member("query-1", "127.0.0.1:1", "127.0.0.1:2", 1)
 
 OpenDirectory = Callable[..., StoreDirectory]

@@ -111,8 +111,8 @@ def preference_of(view: View, peer_of: Callable[[Member], RoutedPeer]) -> Prefer
 
 
 def call_limits(metrics: Metrics, monotonic: Callable[[], float], in_flight_bytes: int = 1 << 20) -> CallLimits:
-    """Returns limits of calls that no test reaches but in memory: 5 s without a deadline, 60 s in all, 1000 bytes."""
-    return CallLimits(InFlight(in_flight_bytes, metrics), 5.0, 60.0, 1000, monotonic)
+    """Returns limits of calls that no test reaches but in memory: 5 s without a deadline, 60 s in all."""
+    return CallLimits(InFlight(in_flight_bytes, metrics), 5.0, 60.0, monotonic)
 
 
 def serve(methods: Sequence[Method], port: int = 0) -> tuple[GrpcioServer, str]:

@@ -70,8 +70,8 @@ class ServedStores:
             for partition in range(PARTITIONS):
                 view.replicas[definition.name, partition] = self._replica(definition, partition)
         self.in_flight = InFlight(in_flight_bytes, self.metrics)
-        self.limits = Limits(1000, 100, 2, 10_000)
-        self.call_limits = CallLimits(self.in_flight, 5.0, 60.0, response_bytes, self.clock)
+        self.limits = Limits(1000, 100, 2, 10_000, response_bytes)
+        self.call_limits = CallLimits(self.in_flight, 5.0, 60.0, self.clock)
         self.local = LocalReads(view, self.limits, self.clock)
         checkpoints = self.checkpoints = Checkpoints(Path("unused"), 0, self.metrics, self.clock)
         self.peers = FakePeers({peer: FakeReads(peer.instance, forwarded=True)}, self.clock)

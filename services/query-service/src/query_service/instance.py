@@ -203,7 +203,8 @@ def servers_of(settings: Settings, view: View, peers: Peers, metrics: Metrics, c
     monotonic = time.monotonic
     timeout_s, max_s = settings.call_timeout_ms / 1000, settings.max_call_ms / 1000
     peer_timeout_s = settings.peer_timeout_ms / 1000
-    limits = Limits(settings.max_batch_keys, settings.max_page_size, settings.default_page_size, settings.max_wait_ms)
+    sizes = settings.max_batch_keys, settings.max_page_size, settings.default_page_size
+    limits = Limits(*sizes, settings.max_wait_ms, settings.max_answer_bytes)
     local = LocalReads(view, limits, monotonic)
     hedging = Hedging(settings.hedge_after_ms / 1000, peer_timeout_s, settings.hedge_share, metrics, monotonic)
     preference = Preference(view, peers.of, settings.demoted_lag_ms / 1000, settings.caught_up_ms / 1000)
@@ -211,7 +212,7 @@ def servers_of(settings: Settings, view: View, peers: Peers, metrics: Metrics, c
     dispatch = Dispatch(view, local, peers.of, preference, hedging, peer_timeout_s, metrics, monotonic)
     routed = RoutedReads(view, local, dispatch, limits, in_flight.check_room)
     listing = ShardListing(view, preference, monotonic)
-    call_limits = CallLimits(in_flight, timeout_s, max_s, settings.max_answer_bytes, monotonic)
+    call_limits = CallLimits(in_flight, timeout_s, max_s, monotonic)
     queries = QueryMethods(routed, limits, call_limits, listing, metrics)
     pace, shard_limits = Pace(settings.seed_mb_per_s * 1e6, monotonic), call_limits._replace(max_s=math.inf)
     shards = ShardMethods(local, limits, shard_limits, listing, checkpoints, pace)

@@ -8,6 +8,7 @@ from typing_extensions import override
 from query_service.cluster.view import View
 from query_service.errors import LookupFailedError, NotServedError
 from query_service.reads.batch import Part, Pieces, look, part_request, split
+from query_service.reads.request_checks import Room
 from statecast.partitioning import partition_of
 from statecast.query.v1 import query_pb2
 from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, BatchGetStatesResponse
@@ -28,9 +29,11 @@ class FakeRouting:
         self.partitions: list[int] = []
 
     async def answer(self, request: BatchGetStatesRequest, wait_s: float) -> BatchGetStatesResponse:
+        pieces = Pieces(Room(1 << 20))
+
         async def look_up(part: Part, wait_s: float) -> Pieces:
             self.partitions.append(part.partition)
-            answered = Pieces()
+            answered = Pieces(pieces.room)
             try:
                 answer = await self.lookups[part.partition].batch(part_request(request, [part], wait_s), 0.0)
             except NotServedError as failure:
@@ -40,9 +43,8 @@ class FakeRouting:
                 answered.join(answer, [part])
             return answered
 
-        pieces = Pieces()
         parts = split(request, self.view, pieces)
-        pieces.take(await look(parts, look_up, wait_s, lambda: 60.0))
+        await look(parts, look_up, wait_s, lambda: 60.0, pieces)
         return BatchGetStatesResponse.FromString(pieces.encoded())
 
 

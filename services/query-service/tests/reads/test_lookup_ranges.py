@@ -247,3 +247,17 @@ async def test_ranges_that_would_hold_up_all_others_fail_by_themselves(
     monkeypatch.setattr(ranges_module, "_MAX_VISITS", 3)
     answer = await lookup.batch(batch(range_query(limit=9, sort_from="c"), range_query(limit=9, sort_from="b")), soon())
     assert [each.error.code for each in sorted(answer.ranges, key=lambda each: each.index)] == [0, RESOURCE_EXHAUSTED]
+
+
+async def test_changes_outside_of_a_range_count_too_so_that_many_ranges_do_not_hold_the_loop(
+    lookup: MessageReads, serving_view: View, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranges_module, "_MAX_VISITS", 10)
+    monkeypatch.setattr(ranges_module, "_CHANGES_A_VISIT", 1)
+    for offset, name in enumerate("abcdef"):
+        put(serving_view, offset, name)
+    answer = await lookup.batch(batch(*[range_query(after=0, sort_from="x") for _ in range(4)]), soon())
+
+    assert [(each.index, each.error.code) for each in answer.ranges] == [
+        (index, RESOURCE_EXHAUSTED) for index in (2, 3)
+    ] or [each.index for each in answer.ranges] == [1, 2, 3]

@@ -9,6 +9,9 @@ from google.protobuf.duration_pb2 import Duration
 
 from query_service.cluster.view import View
 from query_service.errors import AbsentError, BoundsError, NotServedError
+from query_service.reads import batch as batch_module
+from query_service.reads import ranges as ranges_module
+from query_service.reads import wire
 from query_service.storage.engine import MemoryEngine
 from query_service.storage.progress import Progress
 from query_service.storage.store import PartitionStore
@@ -21,6 +24,9 @@ from testkit.waiting import wait_until_async
 
 STORE = "orders-by-key"
 EPOCH = 77
+RESOURCE_EXHAUSTED = 8
+ANSWER_BYTES = 500_000
+"""The largest answer of these lookups."""
 
 
 def soon() -> float:
@@ -184,3 +190,35 @@ async def test_a_long_poll_across_a_reset_of_the_store_tells_no_absence(
 
     with suppress(NotServedError):
         assert [result.error.code for result in (await waiting).results] == [14]
+
+
+@pytest.mark.parametrize("ranges", [False, True])
+async def test_a_batch_stops_reading_at_the_largest_answer(
+    lookup: MessageReads, serving_view: View, monkeypatch: pytest.MonkeyPatch, *, ranges: bool
+) -> None:
+    """However large the values are, a batch takes no more memory than the answer that is sent."""
+    monkeypatch.setattr(batch_module, "_KEYS_AT_ONCE", 4)
+    read: list[int] = []
+    encode = wire.state_bytes
+
+    def counted(key: bytes, epoch: bytes, header: tuple[int, ...], value: bytes) -> bytes:
+        read.append(len(value))
+        return encode(key, epoch, header, value)
+
+    for module in (batch_module, ranges_module):
+        monkeypatch.setattr(module, "state_bytes", counted)
+    for number in range(60):
+        apply_row(serving_view, STORE, f"g\0{number:02}\0m", number + 1, number, b"x" * 20_000)
+    every = [state_pb2.StateKey(group="g", sort=f"{number:02}", member="m") for number in range(60)]
+    request = query.BatchGetStatesRequest(store=STORE)
+    if ranges:
+        request.ranges.extend([query_pb2.RangeQuery(group="g", limit=60)] * 2)
+    else:
+        request.keys.extend([query_pb2.KeyQuery(key=key) for key in every])
+    answer = await lookup.batch(request, soon())
+    results = answer.ranges if ranges else answer.results
+    failed = [each.index for each in results if each.error.code == RESOURCE_EXHAUSTED]
+
+    assert sum(read) < (2 * ANSWER_BYTES if ranges else ANSWER_BYTES + 5 * 20_000)
+    assert failed == ([0, 1] if ranges else list(range(len(every) - len(failed), len(every))))
+    assert ranges or len(failed) < len(every)

@@ -56,7 +56,7 @@ def test_ranges_fail_before_keys_do() -> None:
 def test_the_deadline_lies_a_little_before_the_callers(
     in_flight: InFlight, left: float | None, deadline: float
 ) -> None:
-    limits = CallLimits(in_flight, 5.0, math.inf, 1000, lambda: 100.0)
+    limits = CallLimits(in_flight, 5.0, math.inf, lambda: 100.0)
 
     assert limits.deadline(left) == pytest.approx(deadline)
 
@@ -65,7 +65,7 @@ def test_the_deadline_lies_a_little_before_the_callers(
 def test_no_call_is_worked_on_for_longer_than_the_most(
     in_flight: InFlight, left: float | None, deadline: float
 ) -> None:
-    limits = CallLimits(in_flight, 5.0, 3.0, 1000, lambda: 100.0)
+    limits = CallLimits(in_flight, 5.0, 3.0, lambda: 100.0)
 
     assert limits.deadline(left) == pytest.approx(deadline)
 

@@ -30,7 +30,7 @@ class Service:
         self.metrics = metrics
         listing = ShardListing(view, preference_of(view, Peers(1.0, 1.0, clock).of), clock)
         limits = call_limits(metrics, clock, in_flight_bytes=8000)
-        methods = QueryMethods(self.lookup, Limits(5, 10, 5, 1000), limits, listing, metrics)
+        methods = QueryMethods(self.lookup, Limits(5, 10, 5, 1000, answer_bytes=1000), limits, listing, metrics)
         self.server, address = serve(methods.methods())
         self.channel = grpc.aio.insecure_channel(address)
         self.stub: query_grpc.QueryServiceAsyncStub = query_grpc.QueryServiceStub(self.channel)

@@ -10,7 +10,7 @@ from query_service.cluster.view import View
 from query_service.errors import InvalidRequestError, LookupFailedError, MisplacedKeyError, TooLargeError
 from query_service.reads.messages import absence_of
 from query_service.reads.ranges import RangeReader
-from query_service.reads.request_checks import Limits, check_key_query
+from query_service.reads.request_checks import TOO_LARGE, Limits, Room, check_key_query
 from query_service.reads.status import fill_key_error
 from query_service.reads.wire import (
     FIRST,
@@ -34,6 +34,8 @@ from statecast.query.v1 import query_service_pb2 as api
 MAX_KEYS_AT_ONCE = 1000
 """The most keys of a batch that are read on the event loop: some milliseconds, in which no other call goes on."""
 
+_KEYS_AT_ONCE = 256
+"""The most values in memory beside the answer."""
 _GATHER_S = 0.005
 _SAMPLED = 16
 """One of so many keys says whether those of a batch are in a cache."""
@@ -61,6 +63,7 @@ class Part:
 class Pieces:
     """The encoded fields of a BatchGetStatesResponse, from wherever they come; the freshness by partition."""
 
+    room: Room
     results: list[bytes] = field(default_factory=list)
     ranges: list[bytes] = field(default_factory=list)
     fresh: dict[int, bytes] = field(default_factory=dict)
@@ -207,23 +210,37 @@ def read_part(
 ) -> None:
     """Adds the news of a part, in any thread. Raises NotServedError; then nothing has been added."""
     freshness = replica.freshness(instance)  # before the values, so that it never claims more than was read
-    results = _changed(replica, part.keys, freshness) if part.keys else []
-    ranges = Pieces()
+    read = Pieces(pieces.room)
+    _read_keys(replica, part.keys, freshness, read)
     if part.ranges:
-        reader = RangeReader(replica, freshness, limits)
+        reader = RangeReader(replica, freshness, limits, pieces.room)
         for index in part.ranges:
+            left = pieces.room.left
             try:
                 encoded = reader.read(request.ranges[index])
             except (InvalidRequestError, TooLargeError) as failure:
-                ranges.fail_range(index, failure)
+                read.fail_range(index, failure)
+                pieces.room.left = left // 2  # for the others; ranges that are too large read twice the room in all
             else:
                 if encoded is not None:
-                    ranges.ranges.append(sized(THIRD, index_bytes(index) + encoded))
-    pieces.results += results
-    pieces.ranges += ranges.ranges
-    pieces.news += len(results) + len(ranges.ranges)
+                    read.ranges.append(sized(THIRD, index_bytes(index) + encoded))
+                    read.news += 1
+    pieces.take(read)
     places = places_bytes(part.key_indexes, part.ranges)
     pieces.fresh[part.partition] = sized(SECOND, freshness_bytes(freshness) + places)
+
+
+def _read_keys(replica: Replica, asked: Sequence[Asked], freshness: Freshness, pieces: Pieces) -> None:
+    """Adds the results of keys that have news, and the failure of those that there is no room for."""
+    for at in range(0, len(asked), _KEYS_AT_ONCE):
+        if pieces.room.left < 0:
+            for index, _, _, _ in asked[at:]:
+                pieces.fail_key(index, TOO_LARGE)
+            return
+        results = _changed(replica, asked[at : at + _KEYS_AT_ONCE], freshness)
+        pieces.room.left -= sum(map(len, results))
+        pieces.results += results
+        pieces.news += len(results)
 
 
 def _changed(replica: Replica, asked: Sequence[Asked], freshness: Freshness) -> list[bytes]:
@@ -256,20 +273,20 @@ async def look(
     look_up: Callable[[Part, float], Coroutine[None, None, Pieces]],
     wait_s: float,
     left_s: Callable[[], float],
-) -> Pieces:
-    """Returns the pieces of all parts; `look_up` takes a part, and for how many seconds to wait for news there.
+    pieces: Pieces,
+) -> None:
+    """Adds the pieces of all parts; `look_up` takes a part, and for how many seconds to wait for news there.
 
     With `wait_s`, all parts are looked at once first. Only when none has news are they asked to wait, while there is
     time left; the first with news ends the waiting of the others, which lose nothing: the caller asks them again.
     """
-    several, pieces = len(parts) > 1, Pieces()
+    several = len(parts) > 1 or pieces.news > 0
     for each in await asyncio.gather(*(look_up(part, 0.0 if several else wait_s) for part in parts)):
         pieces.take(each)
     wait_s = min(wait_s, left_s())
     if several and wait_s > 0 and not pieces.news:
         for each in await _until_any(look_up(part, wait_s) for part in parts):
             pieces.take(each)
-    return pieces
 
 
 async def _until_any(looks: Iterable[Coroutine[None, None, Pieces]]) -> list[Pieces]:

@@ -13,7 +13,7 @@ from query_service.reads import Page, Reads, batch, page_token, scan
 from query_service.reads.batch import MAX_KEYS_AT_ONCE, Part, Pieces
 from query_service.reads.messages import absence_of, fill_position, freshness_message
 from query_service.reads.replica_reads import check_history, shortfall, version_at, wait_until_met
-from query_service.reads.request_checks import Limits, checked_key
+from query_service.reads.request_checks import Limits, Room, checked_key
 from query_service.reads.wire import FIRST, SECOND, epoch_bytes, freshness_bytes, header_fields, state_bytes, varint
 from query_service.storage.replica import Replica
 from query_service.storage.store_keys import DELETED, FLAGS_AT, HEADER_SIZE, MAX_OFFSET, UNTIMED, offset_of, row_key
@@ -81,7 +81,7 @@ class LocalReads(Reads):
 
     @override
     def batch(self, request: api.BatchGetStatesRequest, deadline: float) -> bytes | Awaitable[bytes]:
-        pieces = Pieces()
+        pieces = Pieces(self.limits.room())
         if len(request.keys) > MAX_KEYS_AT_ONCE or batch.wait_s_of(request) > 0:
             return self._batch_later(request, deadline)
         parts = batch.split(request, self.view, pieces)
@@ -103,44 +103,46 @@ class LocalReads(Reads):
 
     async def _batch_later(self, request: api.BatchGetStatesRequest, deadline: float) -> bytes:
         """Reads in a thread where it takes long, and waits for bounds and news."""
-        pieces = Pieces()
+        pieces = Pieces(self.limits.room())
         parts = await batch.unblocking(len(request.keys), lambda: batch.split(request, self.view, pieces))
 
         async def look_up(part: Part, wait_s: float) -> Pieces:
             try:
-                return await self.look_up(request, part, wait_s, deadline)
+                return await self.look_up(request, part, wait_s, deadline, pieces.room)
             except LookupFailedError as failure:
                 if len(parts) == 1:
                     raise
-                failed = Pieces()
+                failed = Pieces(pieces.room)
                 failed.fail(part, failure)
                 return failed
 
-        pieces.take(await batch.look(parts, look_up, batch.wait_s_of(request), lambda: deadline - self.monotonic()))
+        await batch.look(parts, look_up, batch.wait_s_of(request), lambda: deadline - self.monotonic(), pieces)
         return pieces.encoded()
 
-    async def look_up(self, request: api.BatchGetStatesRequest, part: Part, wait_s: float, deadline: float) -> Pieces:
+    async def look_up(
+        self, request: api.BatchGetStatesRequest, part: Part, wait_s: float, deadline: float, room: Room
+    ) -> Pieces:
         """Returns the news of a part, waiting for the first change of a key or range. Raises as `read` does."""
         replica = self.view.replica(request.store, part.partition)
         if request.HasField("bounds"):
             await wait_until_met(replica, request.bounds, deadline, self.monotonic)
         until = min(self.monotonic() + wait_s, deadline)
         if until <= self.monotonic():
-            return await self.read(replica, request, part)
+            return await self.read(replica, request, part, room)
         keys, groups = (
             {key for _, key, _, _ in part.keys},
             {request.ranges[index].group.encode() for index in part.ranges},
         )
         with replica.changes.watch(keys, groups) as watcher:
-            pieces = await self.read(replica, request, part)
+            pieces = await self.read(replica, request, part, room)
             while not pieces.news and await watcher.wait(until - self.monotonic()):
                 await asyncio.sleep(_GATHER_S)
-                pieces = await self.read(replica, request, part)
-            return pieces if pieces.news else await self.read(replica, request, part)
+                pieces = await self.read(replica, request, part, room)
+            return pieces if pieces.news else await self.read(replica, request, part, room)
 
-    async def read(self, replica: Replica, request: api.BatchGetStatesRequest, part: Part) -> Pieces:
+    async def read(self, replica: Replica, request: api.BatchGetStatesRequest, part: Part, room: Room) -> Pieces:
         """Returns the news of a part of a batch, read in a thread where it takes long. Raises NotServedError."""
-        pieces = Pieces()
+        pieces = Pieces(room)
         if len(request.keys) <= MAX_KEYS_AT_ONCE and batch.is_in_memory(replica, request, part):
             self.read_part(replica, request, part, pieces)
         else:

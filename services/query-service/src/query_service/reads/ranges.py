@@ -6,7 +6,7 @@ from itertools import chain
 from query_service.errors import TooLargeError
 from query_service.reads.messages import absence_of, fill_position
 from query_service.reads.replica_reads import is_value
-from query_service.reads.request_checks import Limits
+from query_service.reads.request_checks import Limits, Room
 from query_service.reads.wire import SECOND, epoch_bytes, header_fields, sized, state_bytes
 from query_service.storage.progress import Freshness
 from query_service.storage.replica import Replica
@@ -17,6 +17,8 @@ from statecast.state.v1 import state_pb2
 
 _MAX_VISITS = 20_000
 _MAX_VISITS_OF_RANGE = 10_000
+_CHANGES_A_VISIT = 16
+"""How many remembered changes can be looked at in the time of one row."""
 
 
 class RangeReader:
@@ -26,11 +28,12 @@ class RangeReader:
     need more fails with TooLargeError. Deletions count only where they must be told.
     """
 
-    def __init__(self, replica: Replica, freshness: Freshness, limits: Limits) -> None:
+    def __init__(self, replica: Replica, freshness: Freshness, limits: Limits, room: Room) -> None:
         self._replica = replica
         self._freshness = freshness
         self._epoch = epoch_bytes(freshness.epoch)
         self._limits = limits
+        self._room = room
         self._visits_left = _MAX_VISITS
 
     def read(self, query: query_pb2.RangeQuery) -> bytes | None:
@@ -39,6 +42,7 @@ class RangeReader:
         A row that leaves its store by age leaves without a record, so it is missing from the next whole answer only.
         Raises as Replica does.
         """
+        self._visit(0)  # once they are used up, no range costs anything
         changed = self._changed(query)
         if changed is None:
             return self._whole(query, None)
@@ -59,6 +63,7 @@ class RangeReader:
         keys = self._replica.changes.changed_after(query.group.encode(), after)
         if keys is None:
             return self._changed_on_disk(first, end, after)
+        self._visit(len(keys) // _CHANGES_A_VISIT)
         keys = [key for key in keys if first <= key < end]
         if not keys:
             return []
@@ -100,7 +105,9 @@ class RangeReader:
         return b"".join(states) + rest.SerializeToString()
 
     def _state(self, key: bytes, value: bytes) -> bytes:
-        return sized(SECOND, state_bytes(key, self._epoch, header_fields(value), value))
+        state = state_bytes(key, self._epoch, header_fields(value), value)
+        self._room.take(len(state))
+        return sized(SECOND, state)
 
     def _removal(self, key: bytes, value: bytes | None) -> query_pb2.RangeRemoval:
         group, sort, member = key_parts(key)

@@ -1,12 +1,28 @@
 """Checks requests first of all: an InvalidRequestError names a field that is wrong, and the remedy."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from query_service.errors import InvalidRequestError, MalformedKeyError, OversizedBatchError
+from query_service.errors import InvalidRequestError, MalformedKeyError, OversizedBatchError, TooLargeError
 from query_service.storage.store_keys import row_key
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as api
 from statecast.state.v1 import state_pb2
+
+TOO_LARGE = TooLargeError("the answer would be too large: ask for fewer keys and ranges at a time")
+
+
+@dataclass(slots=True, eq=False)
+class Room:
+    """How many bytes of values a batch may still read; all of its parts share it."""
+
+    left: int
+
+    def take(self, size: int) -> None:
+        """Raises TooLargeError when there is no room for so many bytes."""
+        self.left -= size
+        if self.left < 0:
+            raise TooLargeError(str(TOO_LARGE))
 
 
 class Limits(NamedTuple):
@@ -16,6 +32,11 @@ class Limits(NamedTuple):
     page_size: int
     default_page_size: int
     wait_ms: int
+    answer_bytes: int = 16 << 20
+
+    def room(self) -> Room:
+        """Returns the room for the answer to a batch."""
+        return Room(self.answer_bytes)
 
     def rows(self, asked: int) -> int:
         """Returns how many rows a page or range gets that asks for so many, 0 for the default."""

@@ -21,7 +21,7 @@ from query_service.reads.coalesced import CoalescedGets, Get
 from query_service.reads.dispatch import Call, Dispatch
 from query_service.reads.local import LocalReads, meets_bounds, value_of
 from query_service.reads.replica_reads import check_history
-from query_service.reads.request_checks import Limits, checked_key
+from query_service.reads.request_checks import Limits, Room, checked_key
 from query_service.reads.route import Route
 from query_service.storage.replica import Replica
 from statecast.query.v1 import query_pb2
@@ -100,7 +100,7 @@ class RoutedReads(Reads):
     def batch(self, request: api.BatchGetStatesRequest, deadline: float) -> bytes | Awaitable[bytes]:
         if len(request.keys) > MAX_KEYS_AT_ONCE or batch.wait_s_of(request) > 0:
             return self._batch_later(request, deadline)
-        pieces = Pieces()
+        pieces = Pieces(self.limits.room())
         parts = batch.split(request, self.view, pieces)
         holders = self._holders(request, parts, deadline)
         here: list[Replica] = []
@@ -136,19 +136,20 @@ class RoutedReads(Reads):
 
     async def _batch_later(self, request: api.BatchGetStatesRequest, deadline: float) -> bytes:
         """Splits large batches in a thread; waits for news."""
-        pieces, wait_s = Pieces(), batch.wait_s_of(request)
+        pieces, wait_s = Pieces(self.limits.room()), batch.wait_s_of(request)
+        monotonic = self.dispatch.monotonic
         parts = await batch.unblocking(len(request.keys), lambda: batch.split(request, self.view, pieces))
         if not wait_s or pieces.news:
             return await self._joined(request, parts, self._holders(request, parts, deadline), pieces, deadline)
 
         async def look_up(part: Part, wait_s: float) -> Pieces:
-            own = self.dispatch.preference.own((request.store, part.partition))
+            own, until = self.dispatch.preference.own((request.store, part.partition)), monotonic() + wait_s
             if own is not None and _is_ready(own, request):
                 with suppress(NotServedError):  # it was closed, or has begun anew
-                    return await self.local.look_up(request, part, wait_s, deadline)
-            return await self._part_alone(request, part, wait_s, deadline)
+                    return await self.local.look_up(request, part, wait_s, deadline, pieces.room)
+            return await self._part_alone(request, part, until - monotonic(), deadline, pieces.room)
 
-        pieces.take(await batch.look(parts, look_up, wait_s, lambda: deadline - self.dispatch.monotonic()))
+        await batch.look(parts, look_up, wait_s, lambda: deadline - monotonic(), pieces)
         return self._counted(request, pieces)
 
     async def _joined(
@@ -178,7 +179,8 @@ class RoutedReads(Reads):
         finally:
             for call in calls:
                 call.cancel()
-        for each in await asyncio.gather(*(self._part_alone(request, part, 0.0, deadline) for part in left)):
+        alone = (self._part_alone(request, part, 0.0, deadline, pieces.room) for part in left)
+        for each in await asyncio.gather(*alone):
             pieces.take(each)
         return self._counted(request, pieces)
 
@@ -189,7 +191,7 @@ class RoutedReads(Reads):
         if holder is None:
             return False
         try:
-            pieces.take(await self.local.read(holder, request, part))
+            pieces.take(await self.local.read(holder, request, part, pieces.room))
         except NotServedError:
             return False
         return True
@@ -206,10 +208,10 @@ class RoutedReads(Reads):
             return None
 
     async def _part_alone(
-        self, request: api.BatchGetStatesRequest, part: Part, wait_s: float, deadline: float
+        self, request: api.BatchGetStatesRequest, part: Part, wait_s: float, deadline: float, room: Room
     ) -> Pieces:
         """Returns the news of one part, from any replica, or the failure of all its keys and ranges."""
-        pieces, shard = Pieces(), (request.store, part.partition)
+        pieces, shard = Pieces(room), (request.store, part.partition)
         call = _batch_call(batch.part_request(request, [part], wait_s))
         try:
             answer = await self.dispatch.first_answer(shard, call, deadline, "batch", wait_s, _bounds_of(request))

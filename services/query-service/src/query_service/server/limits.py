@@ -6,8 +6,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import grpc
 
-from query_service.errors import OverloadedError, TooLargeError
+from query_service.errors import OverloadedError
 from query_service.metrics import Metrics
+from query_service.reads.request_checks import TOO_LARGE
 from query_service.reads.status import fill_key_error
 from statecast.query.v1 import query_pb2, query_service_pb2
 
@@ -16,7 +17,6 @@ DEFAULT_RESPONSE_BYTES = 4 << 20  # what gRPC's clients take unless they are mad
 QUERY_BYTES = 700  # what a key or range of a batch costs beside its message, as measured
 _MARGIN_SHARE = 0.1
 _MAX_MARGIN_S = 0.1
-_TOO_LARGE = TooLargeError("the answer would be too large: ask for fewer keys and ranges at a time")
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
@@ -51,7 +51,6 @@ class CallLimits(NamedTuple):
     in_flight: InFlight
     timeout_s: float
     max_s: float
-    response_bytes: int
     monotonic: Callable[[], float]
 
     def deadline(self, left_s: float | None, wait_s: float = 0.0) -> float:
@@ -91,6 +90,6 @@ def capped(encoded: bytes, max_bytes: int) -> bytes:
         index = result.index
         result.Clear()
         result.index = index
-        fill_key_error(result.error, _TOO_LARGE)
+        fill_key_error(result.error, TOO_LARGE)
         size += result.ByteSize()
     return response.SerializeToString()

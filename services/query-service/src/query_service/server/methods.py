@@ -185,7 +185,7 @@ class QueryMethods(ReadMethods):
     def _batch(self, request: bytes, left_s: float | None) -> bytes | Later:
         """Answers a batch; parts beyond the largest response fail key by key with RESOURCE_EXHAUSTED."""
         message = parsed(api.BatchGetStatesRequest, request)
-        limit = response_limit(message, self.limits.response_bytes)
+        limit = response_limit(message, self.query_limits.answer_bytes)
         return self.batch(message, left_s, lambda response: capped(response, limit))
 
     def _scan(self, request: bytes, left_s: float | None) -> Later:
