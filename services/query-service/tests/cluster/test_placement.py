@@ -57,7 +57,7 @@ class FakeChangelog:
 
     def unfollow(self, replica: Replica) -> "Future[None]":
         self.followed.remove(replica.partition)
-        replica.store.close()
+        replica.close()
         done: Future[None] = Future()
         done.set_result(None)
         return done

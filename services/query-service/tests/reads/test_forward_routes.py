@@ -8,8 +8,10 @@ from uuid import uuid4
 
 import grpc
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
 from query_service.cluster.shard_map import ShardMap
+from query_service.storage.progress import Progress
 from testkit.served_pair import (
     PeerServer,
     ServedPair,
@@ -188,3 +190,28 @@ async def test_of_keys_together_a_peer_is_not_asked_again_for_those_that_it_does
         assert not pair.peer.usable(("retained", unserved))
         assert not pair.peer.unreachable
         assert (pair.metric("calls_in_flight", method=method), pair.metric("in_flight_bytes")) == (0, 0)
+
+
+@pytest.mark.parametrize("restores", [False, True])
+async def test_a_long_poll_goes_on_at_the_peer_when_its_partition_moves_away(*, restores: bool) -> None:
+    async with ServedPair(monotonic=time.monotonic, timeout_s=scaled(5)) as pair:
+        group = next(pair.groups(there=False))
+        pair.write("keyed", group, b"row")
+        place = "keyed", pair.here.view.partition_of("keyed", group)
+        replica = pair.here.view.replicas[place]
+        request = batch_request(group, max_wait=Duration(seconds=8))
+        request.keys[0].after.epoch, request.keys[0].after.offset = 77, replica.progress.applied_offset
+        polling = pair.forwarded("BatchGetStates", request)
+        while not replica.changes.is_watched:  # noqa: ASYNC110  nobody tells
+            await asyncio.sleep(0.001)
+        if restores:
+            replica.start_over(replica.store, Progress(0, 2.0, time.monotonic))
+        else:
+            del pair.here.view.replicas[place]
+            replica.close()
+        await pair.until_asked()
+        pair.there.write("keyed", group, b"newer")
+        response = batch_response(await polling)
+
+        assert [result.state.payload for result in response.results] == [b"newer"]
+        assert pair.server.asked == ["BatchGetStates"]

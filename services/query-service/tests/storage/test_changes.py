@@ -116,3 +116,11 @@ async def test_it_forgets_the_oldest_rows_when_it_may_remember_fewer() -> None:
 
     assert names(recent.changed_after(b"a", 2)) == ["a_4", "a_5"]
     assert recent.changed_after(b"a", 1) is None
+
+
+async def test_all_watchers_wake_when_nothing_comes_here_any_more() -> None:
+    changes = Changes(asyncio.get_running_loop(), lambda: 10, -1)
+    with changes.watch({b"a"}) as key, changes.watch(frozenset(), {b"a"}) as group, changes.watch(None) as progress:
+        changes.announce(None)
+
+        assert [await watcher.wait(5) for watcher in (key, group, progress)] == [True] * 3

@@ -88,7 +88,7 @@ class Changelog(Thread):
         finally:
             self.consumer.close()
             for replica in self._replicas.values():
-                replica.store.close()
+                replica.store.close()  # without a word to the event loop, which may be closed
 
     def _step(self) -> None:
         while not self._commands.empty():  # only this thread takes from it
@@ -116,7 +116,7 @@ class Changelog(Thread):
         for remembered in (self._retries, self._waiting, self._held_back):
             remembered.pop(replica.topic_partition, None)
         self.consumer.incremental_unassign([confluent_kafka.TopicPartition(*replica.topic_partition)])
-        replica.store.close()
+        replica.close()
         done.set_result(None)
 
     def _seek(self, replica: Replica) -> None:

@@ -14,17 +14,12 @@ class Watcher:
     """One waiting call: the keys and groups it waits for, or None for any progress."""
 
     def __init__(self, keys: Set[bytes] | None, groups: Set[bytes]) -> None:
-        self._keys = keys
-        self._groups = groups
+        self.keys = keys
+        self.groups = groups
         self._woken = asyncio.Event()
 
-    def wake(self, keys: Collection[bytes]) -> None:
-        if (
-            self._keys is None
-            or not self._keys.isdisjoint(keys)
-            or (self._groups and any(group_of(key) in self._groups for key in keys))
-        ):
-            self._woken.set()
+    def wake(self) -> None:
+        self._woken.set()
 
     async def wait(self, timeout_s: float) -> bool:
         """Waits for the next wake; returns False when none came in time. A wake since the last wait counts."""
@@ -104,11 +99,26 @@ class Changes:
         finally:
             self._watchers.discard(watcher)
 
-    def announce(self, keys: Collection[bytes]) -> None:
-        """Wakes the calls that wait for one of these rows; no rows mean progress alone."""
-        if self._watchers:
-            self._loop.call_soon_threadsafe(self._wake, keys)
+    @property
+    def is_watched(self) -> bool:
+        return bool(self._watchers)
 
-    def _wake(self, keys: Collection[bytes]) -> None:
-        for watcher in self._watchers:
-            watcher.wake(keys)
+    def announce(self, keys: Collection[bytes] | None) -> None:
+        """Wakes the calls that wait for one of these rows; no rows mean progress alone.
+
+        None wakes all: no change will come here any more, or none for long.
+        """
+        if self._watchers:
+            self._loop.call_soon_threadsafe(self._wake, None if keys is None else frozenset(keys))
+
+    def _wake(self, keys: Set[bytes] | None) -> None:
+        # A batch may have thousands of rows, and there may be thousands of watchers: each row is looked at once.
+        groups = frozenset(map(group_of, keys or ())) if any(each.groups for each in self._watchers) else frozenset()
+        for each in self._watchers:
+            if (
+                keys is None
+                or each.keys is None
+                or not each.keys.isdisjoint(keys)
+                or not each.groups.isdisjoint(groups)
+            ):
+                each.wake()

@@ -32,7 +32,7 @@ TopicPartition = tuple[str, int]
 
 @dataclass(eq=False)
 class Replica:
-    """The changelog's thread calls `apply`, `advance_to`, `run_maintenance`, `start_over`; the event loop all else."""
+    """The changelog's thread calls what changes the store: `apply`, `close` and so on; the event loop all else."""
 
     definition: StoreDefinition
     topic: Topic
@@ -205,6 +205,12 @@ class Replica:
         self.store = store
         self._was_current = False
         self.changes.forget(store.next_offset - 1)
+        self.changes.announce(None)
+
+    def close(self) -> None:
+        """Closes the store; calls that wait for a change ask another replica."""
+        self.store.close()
+        self.changes.announce(None)
 
     def _serving_store(self) -> PartitionStore:
         """Returns the store, unless it holds only a part: the changelog may start over while a call waits."""
