@@ -206,6 +206,25 @@ async def test_what_has_moved_away_is_deleted_after_a_delay_that_covers_a_restar
     assert on_disk(scene) == scene.held == mine
 
 
+async def test_a_store_that_is_removed_while_its_disk_is_given_back_ends_nothing(
+    scene: Scene, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.view.shard_map = ShardMap(frozenset({scene.view.me, OTHER}), 1)
+    for partition in range(4):
+        scene.placement.disk.directory.open(store_definition(STORE), "id", partition, 0).close()
+    await scene.placement.reconcile()
+
+    async def served_and_removed(_: Member) -> frozenset[StorePartition]:
+        scene.view.stores = {}
+        return frozenset((STORE, partition) for partition in range(4))
+
+    monkeypatch.setattr(scene.placement, "serving_partitions", served_and_removed)
+    clock.now += KEPT_S
+    await scene.placement.reconcile()
+
+    assert on_disk(scene) == {0, 1, 2, 3}, "the files of a store that is gone stay"
+
+
 async def test_outside_of_the_group_nothing_is_deleted(scene: Scene, clock: ManualClock) -> None:
     scene.placement.disk.directory.open(store_definition(STORE), "id", 2, 0).close()
     for shard_map in (ShardMap(frozenset(), 2), ShardMap(frozenset({OTHER}), 2)):

@@ -138,8 +138,9 @@ class Placement:
         try:
             due = await self.disk.due()
             for store, partition in due - await self._not_handed_over(due):
-                await asyncio.to_thread(self.disk.directory.discard, self.view.store(store), partition, None)
-                _log.info("deleted from disk; others serve it", store=store, partition=partition)
+                if (definition := self.view.stores.get(store)) is not None:  # else it was removed meanwhile
+                    await asyncio.to_thread(self.disk.directory.discard, definition, partition, None)
+                    _log.info("deleted from disk; others serve it", store=store, partition=partition)
         except StoreFailedError as error:
             _log.error("disk is not given back; it is tried again", reason=str(error))
 
