@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import grpc
 import pytest
+from structlog.testing import capture_logs
 
 from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
@@ -62,7 +63,7 @@ async def test_a_peer_tells_what_it_serves(peers: Peers, member: Member) -> None
 
 async def test_a_peer_that_is_far_away_is_connected_to_at_the_first_try(peers: Peers, member: Member) -> None:
     async with Relay(member.shard_address, delay_s=0.5) as relay:
-        assert await peers.served_by(Member("query-2", relay.address, relay.address, 1))
+        assert await peers.served_by(Member("query-1", relay.address, relay.address, 1))
 
 
 async def test_what_a_peer_holds_is_known_soon_after_it_is_kept(peers: Peers, member: Member) -> None:
@@ -89,6 +90,16 @@ async def test_a_member_that_is_dropped_while_it_is_asked_serves_nothing(peers: 
         await peers.keep(())
 
         assert await asking == frozenset()
+
+
+async def test_another_instance_at_the_address_of_a_member_is_not_taken_for_it(peers: Peers, member: Member) -> None:
+    gone = Member("query-9", member.address, member.shard_address, 1)
+    with capture_logs() as logs:
+        for _ in range(2):
+            assert await peers.served_by(gone) == frozenset()
+
+    assert [(log["member"], log["answers"]) for log in logs] == [("query-9", "query-1")]
+    assert peers.of(gone).held == {}
 
 
 async def test_one_connection_per_member_is_kept_until_it_is_dropped(peers: Peers, member: Member) -> None:

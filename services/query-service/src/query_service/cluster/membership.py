@@ -170,7 +170,9 @@ class Membership(BrokerThread):
                     known[client_id] = answer
         self._known, silent = known, frozenset(new.keys() - known.keys())
         for client_id in silent - self._silent:
-            _log.warning("in the group, and does not answer at its internal address: no member yet", member=client_id)
+            other = answers.get(new[client_id].shard_address)
+            event = "in the group, and does not answer at its internal address: no member yet"
+            _log.warning(event, member=client_id, answers=None if other is None else other.instance)
         self._silent = silent
 
     def _refusal(self) -> NameTakenError | None:

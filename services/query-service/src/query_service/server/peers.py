@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import grpc
+import structlog
 from google.protobuf.message import Message
 from typing_extensions import override
 
@@ -28,6 +29,8 @@ from statecast_service.tls import Tls
 
 _WATCH_S = 1.0
 _SERVICE = shard.DESCRIPTOR.services_by_name["ShardService"].full_name
+
+_log = structlog.get_logger()
 
 _Response = TypeVar("_Response", bound=Message)
 
@@ -108,6 +111,8 @@ class Peer(RoutedPeer):
         self._stub: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(self._channel)
         super().__init__(PeerReads(self._channel, member.instance, monotonic), backoff_s, monotonic)
         self._listed = Listed()
+        self._instance = member.instance
+        self._stranger = ""
         self.replicas = 0
         """Its setting REPLICAS, as it said last; zero until then, and when it does not say it."""
         self._has_failed = asyncio.Event()
@@ -121,12 +126,17 @@ class Peer(RoutedPeer):
         super().failed(shard)
 
     async def partitions(self, timeout_s: float) -> Held | None:
-        """Returns the partitions that the peer holds; None when it does not answer in time."""
+        """Returns the partitions that the peer holds; None when it does not answer in time, or another one does."""
         before = self._listed
         request = shard.ListPartitionsRequest(known_version=before.version)
         try:
             answer = await answer_of(self._stub.ListPartitions(request, timeout=timeout_s))
         except grpc.aio.AioRpcError:
+            return None
+        if answer.instance != self._instance:
+            if answer.instance != self._stranger:
+                self._stranger = answer.instance
+                _log.warning("another instance answers at its address", member=self._instance, answers=answer.instance)
             return None
         self._listed = listed = before.after(answer)
         self.replicas, self.misplaced = answer.replicas, listed.misplaced
