@@ -178,3 +178,12 @@ def test_a_prefix_and_a_sub_range_hold_together() -> None:
     assert in_range("g\x0025\x00m", **fields)
     assert not in_range("g\x0024\x00m", **fields)
     assert not in_range("g\x0028\x00m", **fields)
+
+
+async def test_a_page_ends_after_a_megabyte_of_keys(open_replica: OpenReplica) -> None:
+    replica = open_replica()
+    replica.apply([put(f"{number}{'k' * 300_000}", 1, number, b"") for number in range(9)], 9)
+    page = read_page(replica, ScanStatesRequest(store="s"), 100)
+
+    assert len(page.rows) == 4
+    assert page.next_page_token

@@ -91,7 +91,7 @@ def partition_page(
             return Page(rows, encode_scan(request, Cursor(last_key)), freshness_message(freshness))
         last_key = key
         if not value[FLAGS_AT] & DELETED and (skip is None or skip(key) is None):
-            used += len(value)
+            used += len(key) + len(value)
             rows.append(Row(key, state_bytes(key, epoch, header_fields(value), value)))
     return Page(rows, "", freshness_message(freshness))
 
