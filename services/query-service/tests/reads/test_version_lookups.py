@@ -144,3 +144,13 @@ async def test_a_store_without_history_says_how_to_turn_it_on(lookup: MessageRea
         await lookup.versions(versions(), soon())
     with pytest.raises(refused, match=HOW_TO):
         await lookup.get(get(BEGAN), soon())
+
+
+async def test_the_oldest_version_of_the_first_years_is_named_with_four_digits(
+    lookup: MessageReads, serving_view: View
+) -> None:
+    host = serving_view.replicas[STORE, partition_of("order-1", 4)]
+    host.apply([FakeRecord(b"order-1", encoded_state(1, b"placed", seconds=-62_135_596_800), 0)], 1)
+
+    with pytest.raises(BeforeHistoryError, match="is of 0001-01-01T00:00:00Z"):
+        await lookup.get(get(-62_135_596_801), soon())

@@ -72,5 +72,5 @@ def version_at(replica: Replica, key: bytes, as_of: Time) -> bytes | None:
         return None
     seconds, nanos = oldest
     fraction = f".{nanos:09}".removesuffix("000").removesuffix("000").removesuffix(".000")
-    text = f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}{fraction}Z"
+    text = f"{datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()}{fraction}Z"
     raise BeforeHistoryError(f"as_of: the oldest version that is kept is of {text}: ask for that time or a later one")
