@@ -108,7 +108,7 @@ class Changes:
 
         None wakes all: no change will come here any more, or none for long.
         """
-        if self._watchers:
+        if self.is_watched:
             self._loop.call_soon_threadsafe(self._wake, None if keys is None else frozenset(keys))
 
     def _wake(self, keys: Set[bytes] | None) -> None:
