@@ -126,3 +126,25 @@ def test_a_slow_disk_counts_as_fast_again_after_a_second(monkeypatch: pytest.Mon
     monkeypatch.setattr("query_service.storage.rocksdb_engine.time.monotonic", lambda: later)
 
     assert not disk.is_slow
+
+
+def memory_kb(engine: RocksdbEngine) -> int:
+    size = engine._database.property_value("rocksdb.cur-size-all-mem-tables")
+    assert size is not None
+    return int(size) >> 10
+
+
+def test_a_database_at_rest_takes_little_memory_before_and_after_a_restore(tmp_path: Path) -> None:
+    """An instance may hold hundreds of them."""
+    engine = RocksdbOpener(1 << 20, 8 << 20).open(tmp_path / "db")
+    engine.write([(b"a", b"note")])
+    new = memory_kb(engine)
+    engine.expect(many=True)
+    engine.write([(b"b", b"row")], durable=False)
+    during = memory_kb(engine)
+    engine.expect(many=False)
+    engine.write([(b"c", b"row")])
+
+    assert engine.get_many([b"a", b"b", b"c"]) == [b"note", b"row", b"row"]
+    assert (new < 100, during > 1000, memory_kb(engine) < 100) == (True, True, True)
+    engine.close()

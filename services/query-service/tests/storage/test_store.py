@@ -168,7 +168,7 @@ def test_a_long_scan_shows_one_moment_while_rows_come_change_and_go(store: Parti
 
 
 def test_what_is_written_while_restoring_is_there_at_once_and_after_it(store: PartitionStore) -> None:
-    store.restoring = True
+    store.begin_restore()
     store.write({b"a": value(1, 1)}, 2, 0)
     assert store.get(b"a") == value(1, 1)
     store.finish_restore()

@@ -190,14 +190,15 @@ class ReplicaFactory:
         self.directory.discard(definition, partition, set_aside_for)
         store = self.directory.open(definition, replica.topic.topic_id, partition, replica.progress.end_offset or 0)
         store.check_spread(Spread(definition.partitioner, replica.topic.partitions, partition))
-        store.restoring = True
+        store.begin_restore()
         replica.start_over(store, Progress(0, self.caught_up_s, time.monotonic))
 
     def _replica(
         self, opened: PartitionStore, definition: StoreDefinition, topic: Topic, partition: int, end: EndOffset
     ) -> Replica:
         opened.check_spread(Spread(definition.partitioner, topic.partitions, partition))
-        opened.restoring = end.offset - opened.next_offset > _RESTORE_RECORDS
+        if end.offset - opened.next_offset > _RESTORE_RECORDS:
+            opened.begin_restore()
         progress = Progress(opened.next_offset, self.caught_up_s, time.monotonic)
         progress.note_end_offset(*end)
         changes = Changes(self.loop, self.max_recent_rows, opened.next_offset - 1)

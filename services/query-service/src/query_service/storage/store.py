@@ -29,7 +29,7 @@ from query_service.storage.stores_file import StoreDefinition
 class PartitionStore:
     """One partition. Any thread may read; one thread at a time may write. Raises as its engine does.
 
-    While it is `restoring`, writes are fast and not durable: after a kill it is as it was some writes before, with the
+    After `begin_restore`, writes are fast and not durable: after a kill it is as it was some writes before, with the
     offset of that time, and resumes from there. `finish_restore` ends that.
     """
 
@@ -131,9 +131,15 @@ class PartitionStore:
         self.purged_offset = max(self.purged_offset, offset)
         self._note(store_keys.PURGED_KEY, self.purged_offset)
 
+    def begin_restore(self) -> None:
+        """Makes writes fast until `finish_restore`."""
+        self._engine.expect(many=True)
+        self.restoring = True
+
     def finish_restore(self) -> None:
         """Makes the restored rows durable, and every write from now on."""
         if self.restoring:
+            self._engine.expect(many=False)
             self._engine.write([(store_keys.NEXT_KEY, NUMBER.pack(self.next_offset))])
             self.restoring = False
 
