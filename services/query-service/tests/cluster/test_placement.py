@@ -12,10 +12,11 @@ from query_service.cluster.disk_watch import DiskWatch
 from query_service.cluster.placement import Placement, ReplicaFactory
 from query_service.cluster.shard_map import Member, ShardMap, StorePartition
 from query_service.cluster.view import View
-from query_service.errors import StoreFailedError
+from query_service.errors import StoreError, StoreFailedError, StoreUnusableError
 from query_service.metrics import Metrics
 from query_service.storage.progress import EndOffset
 from query_service.storage.replica import Replica
+from query_service.storage.store import PartitionStore
 from query_service.storage.store_directory import StoreDirectory, Topic
 from query_service.storage.stores_file import StoreDefinition
 from testkit.query_service import ManualClock, put, store_definition
@@ -303,6 +304,27 @@ async def test_a_replica_far_behind_restores(factory: ReplicaFactory, end: int, 
     assert replica.progress.serving
     assert not replica.store.restoring
     replica.store.close()
+
+
+@pytest.mark.parametrize("failure", [StoreUnusableError("a block is corrupt"), StoreFailedError("no space left")])
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_store_that_fails_while_it_is_opened_is_opened_again(
+    factory: ReplicaFactory, monkeypatch: pytest.MonkeyPatch, failure: StoreError, *, again: bool
+) -> None:
+    replica = factory.open(store_definition(), TOPIC, 1, EndOffset(0, 0.0))
+    replica.store.close()
+
+    def fail(*_: object) -> None:
+        raise failure
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PartitionStore, "check_spread", fail)
+        with pytest.raises(StoreFailedError):
+            factory.reopen(replica, None) if again else factory.open(store_definition(), TOPIC, 1, EndOffset(0, 0.0))
+
+    factory.open(store_definition(), TOPIC, 1, EndOffset(0, 0.0)).store.close()
+    set_aside = list((factory.directory.root / "set-aside").glob("s-1-*"))
+    assert len(set_aside) == (failure.args == ("a block is corrupt",))
 
 
 async def test_what_is_not_on_disk_is_seeded_while_the_rest_is_held(scene: Scene) -> None:

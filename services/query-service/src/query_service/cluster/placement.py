@@ -13,7 +13,7 @@ import structlog
 from query_service.cluster.disk_watch import DiskWatch
 from query_service.cluster.shard_map import Member, ShardMap, StorePartition
 from query_service.cluster.view import View
-from query_service.errors import StoreFailedError
+from query_service.errors import StoreFailedError, StoreUnusableError
 from query_service.metrics import Metrics
 from query_service.storage.changes import Changes
 from query_service.storage.form_check import Once
@@ -189,18 +189,32 @@ class ReplicaFactory:
         replica.store.close()
         self.directory.discard(definition, partition, set_aside_for)
         store = self.directory.open(definition, replica.topic.topic_id, partition, replica.progress.end_offset or 0)
-        store.check_spread(Spread(definition.partitioner, replica.topic.partitions, partition))
-        store.begin_restore()
+        self._prepare(store, definition, replica.topic, partition, restore=True)
         replica.start_over(store, Progress(0, self.caught_up_s, time.monotonic))
 
     def _replica(
         self, opened: PartitionStore, definition: StoreDefinition, topic: Topic, partition: int, end: EndOffset
     ) -> Replica:
-        opened.check_spread(Spread(definition.partitioner, topic.partitions, partition))
-        if end.offset - opened.next_offset > _RESTORE_RECORDS:
-            opened.begin_restore()
+        restore = end.offset - opened.next_offset > _RESTORE_RECORDS
+        self._prepare(opened, definition, topic, partition, restore=restore)
         progress = Progress(opened.next_offset, self.caught_up_s, time.monotonic)
         progress.note_end_offset(*end)
         changes = Changes(self.loop, self.max_recent_rows, opened.next_offset - 1)
         wall_ms = self.directory.wall_ms
         return Replica(definition, topic, partition, opened, progress, changes, self.metrics, wall_ms, self.once)
+
+    def _prepare(
+        self, store: PartitionStore, definition: StoreDefinition, topic: Topic, partition: int, *, restore: bool
+    ) -> None:
+        """Checks where the rows belong. Closes a store that fails, so that it can be opened again."""
+        try:
+            store.check_spread(Spread(definition.partitioner, topic.partitions, partition))
+            if restore:
+                store.begin_restore()
+        except StoreFailedError:
+            store.close()
+            raise
+        except StoreUnusableError as error:
+            store.close()
+            self.directory.discard(definition, partition, str(error))
+            raise StoreFailedError(f"{definition.name}/{partition} is begun anew: {error}") from error
