@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter as Counts
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import accumulate
 
@@ -17,6 +17,10 @@ from statecast_service.health import register_build
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _BOUNDS = (*map(str, _SECONDS), "+Inf")
+
+
+Measured = tuple[str, int, tuple[float, ...]]
+"""Store, partition, and the values of its gauges in their order."""
 
 
 class MethodCalls:
@@ -80,6 +84,32 @@ class Calls(Collector):
         yield from (seconds, calls, in_flight)
 
 
+class PartitionGauges(Collector):
+    """The gauges of the partitions. They are measured when they are collected: there may be thousands of samples."""
+
+    _GAUGES = (
+        ("query_service_lag_records", "Records known and not applied."),
+        ("query_service_lag_seconds", "Seconds since all was applied."),
+        ("query_service_applied_offset", "Offset of the last record applied."),
+        ("query_service_serving", "1 when the partition is served."),
+    )
+
+    def __init__(self) -> None:
+        self._measured: Callable[[], Iterable[Measured]] = tuple
+
+    def set_function(self, measured: Callable[[], Iterable[Measured]]) -> None:
+        """Takes the function that measures all partitions, in any thread."""
+        self._measured = measured
+
+    @override
+    def collect(self) -> Iterator[Metric]:
+        families = [GaugeMetricFamily(*gauge, labels=("store", "partition")) for gauge in self._GAUGES]
+        for store, partition, values in self._measured():
+            for family, value in zip(families, values, strict=True):
+                family.add_metric((store, str(partition)), value)
+        yield from families
+
+
 class Metrics:
     """The metrics of one instance, in a registry of its own."""
 
@@ -107,10 +137,8 @@ class Metrics:
         self.misplaced_records = counter("query_service_misplaced_records", misplaced, ("store",))
         keys = "Keys known to stand in another partition than theirs, here or at a peer: of a partition 100 at most."
         self.misplaced_keys = gauge("query_service_misplaced_keys", keys, ("store",))
-        self.lag_records = gauge("query_service_lag_records", "Records known and not applied.", partition)
-        self.lag_seconds = gauge("query_service_lag_seconds", "Seconds since all was applied.", partition)
-        self.applied_offset = gauge("query_service_applied_offset", "Offset of the last record applied.", partition)
-        self.serving = gauge("query_service_serving", "1 when the partition is served.", partition)
+        self.partitions = PartitionGauges()
+        registry.register(self.partitions)
         restored = "Records read before a partition was served."
         self.restore_records = counter("query_service_restore_records", restored, ("store",))
         self.restore_left = gauge("query_service_restore_left", "Records left to restore.", partition)

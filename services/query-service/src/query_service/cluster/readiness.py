@@ -1,11 +1,11 @@
-"""Says why the instance is not ready, and updates the gauges of its partitions."""
+"""Says why the instance is not ready, and measures its partitions for the metrics."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from query_service.cluster.shard_map import MemberTracker, StorePartition
+from query_service.cluster.shard_map import MemberTracker
 from query_service.cluster.view import View
-from query_service.metrics import Metrics
+from query_service.metrics import Measured, Metrics
 
 
 @dataclass(eq=False)
@@ -23,24 +23,20 @@ class Readiness:
     metrics: Metrics
     reason: str | None = field(default="starting", init=False)
     _was_ready: bool = field(default=False, init=False)
-    _shown: set[StorePartition] = field(default_factory=set, init=False)
+
+    def __post_init__(self) -> None:
+        self.metrics.members.set_function(lambda: len(self.view.shard_map.members))
+        self.metrics.partitions.set_function(self._measured)
 
     def update(self) -> None:
         reason = None if self._was_ready else self._reason()
         self._was_ready = reason is None
         self.reason = reason
-        metrics = self.metrics
-        metrics.members.set(len(self.view.shard_map.members))
-        gauges = (metrics.lag_records, metrics.lag_seconds, metrics.applied_offset, metrics.serving)
-        for store, partition in self._shown - self.view.replicas.keys():
-            for gauge in gauges:
-                gauge.remove(store, str(partition))
-        self._shown = set(self.view.replicas)
-        for (store, partition), replica in self.view.replicas.items():
+
+    def _measured(self) -> Iterator[Measured]:
+        for (store, partition), replica in list(self.view.replicas.items()):  # the event loop may change them
             progress = replica.progress
-            values = (progress.lag_records, progress.lag_s, progress.applied_offset, progress.serving)
-            for gauge, value in zip(gauges, values, strict=True):
-                gauge.labels(store, str(partition)).set(value)
+            yield store, partition, (progress.lag_records, progress.lag_s, progress.applied_offset, progress.serving)
 
     def _reason(self) -> str | None:
         missing = sorted(self.view.topic_names - self.view.topics.keys())
