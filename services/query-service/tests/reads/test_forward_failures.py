@@ -3,12 +3,13 @@
 import asyncio
 import gc
 import time
+from itertools import islice
 
 import grpc
 import pytest
 
 from statecast.query.v1 import query_pb2
-from testkit.served_pair import ServedPair, batch_request, batch_response, get_request, get_response
+from testkit.served_pair import ServedPair, batch_request, batch_response, get_request, get_response, outcome
 from testkit.served_stores import ME
 from testkit.waiting import scaled
 
@@ -183,3 +184,16 @@ async def test_a_call_that_is_cancelled_before_it_begins_leaves_nothing_behind(m
         assert (pair.metric("calls_in_flight", method=method), pair.metric("in_flight_bytes")) == (0, 0)
     del answer
     gc.collect()  # pytest fails the test for a coroutine that was never awaited
+
+
+async def test_a_peer_that_is_overloaded_is_not_asked_once_more_for_each_get_of_a_batch() -> None:
+    async with ServedPair() as pair:
+        groups = list(islice(pair.groups(), 60))
+        for replica in pair.here.view.replicas.values():
+            replica.progress.serving = False
+        pair.server.failure = grpc.StatusCode.RESOURCE_EXHAUSTED
+        ended = await asyncio.gather(*(outcome(pair.forwarded("GetState", get_request(group))) for group in groups))
+
+        assert {each[0] for each in ended if isinstance(each, tuple)} == {grpc.StatusCode.UNAVAILABLE}
+        assert len(ended) == 60
+        assert pair.server.asked == ["BatchGetStates"]

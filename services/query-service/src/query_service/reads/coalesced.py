@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import NamedTuple, TypeAlias
 
 from query_service.cluster.shard_map import StorePartition
-from query_service.errors import AbsentError, LookupFailedError, OverloadedError
+from query_service.errors import AbsentError, LookupFailedError, OverloadedError, PeerOverloadedError
 from query_service.reads.route import Route
 from query_service.reads.wire import FIRST, SECOND, sized
 from statecast.coalescing import Coalescer
@@ -42,7 +42,7 @@ class CoalescedGets:
         check_room: Callable[[int], None],
         max_keys: int,
     ) -> None:
-        """`together` asks a route for many keys at once; keys that it does not answer go `alone`.
+        """`together` asks a route for many keys at once; keys that it does not answer go `alone`, unless it is busy.
 
         `check_room` raises OverloadedError when there is no memory for responses of so many bytes.
         """
@@ -65,6 +65,8 @@ class CoalescedGets:
         store, route, _ = group
         try:
             responses = _responses(store, gets, await self._together(route, gets))
+        except PeerOverloadedError:  # asked for alone, they would be many calls in place of the one that it refused
+            raise
         except LookupFailedError:  # each finds out by itself whose failure it is
             return [None] * len(gets)
         taken = 0
