@@ -58,7 +58,7 @@ async def listing(instances: int, stores: int, partitions: int) -> dict[str, flo
         await server.start()
         async with Relay(address) as relay:
             peers = Peers(1.0, 1.0, clock)
-            await peers.keep([Member("query-1", relay.address, relay.address, 1)])
+            await peers.keep([Member(me.instance, relay.address, relay.address, 1)])
             await _ends(view, 2.0)
             began, at = relay.passed_bytes, clock()
             await _ends(view, _REST_S)
