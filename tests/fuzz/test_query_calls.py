@@ -31,7 +31,7 @@ LIKELY = {
 cursors = st.builds(
     Cursor,
     sound_or_odd(st.sampled_from((ORDER.encode(), f"{GROUP}\x0003\0{ORDER}".encode())), st.binary(max_size=30)),
-    st.none() | st.frozensets(st.integers(0, PARTITIONS - 1)) | st.frozensets(st.integers(0, 300), max_size=3),
+    st.none() | st.integers(0, (1 << PARTITIONS) - 1) | st.integers(0, 300).map(lambda partition: 1 << partition),
 )
 
 
