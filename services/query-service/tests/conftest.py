@@ -19,6 +19,7 @@ from query_service.reads.request_checks import Limits
 from query_service.reads.routed import RoutedReads
 from query_service.server.methods import ShardMethods
 from query_service.server.peers import PeerReads, Peers
+from query_service.server.shard_channel import FEATURES
 from query_service.server.shard_listing import ShardListing
 from query_service.storage.changes import Changes
 from query_service.storage.checkpoints import Checkpoints, Pace
@@ -170,7 +171,7 @@ async def lookup(
     pace = Pace(1e9, time.monotonic)
     server, address = serve(ShardMethods(local, LIMITS, limits, listing, checkpoints, pace).methods())
     await server.start()
-    holder = Member("query-1", address, address, 1)
+    holder = Member("query-1", address, address, 1, features=FEATURES)
     if request.param == "remote":
         async with grpc.aio.insecure_channel(address) as channel:
             yield MessageReads(PeerReads(channel, "query-1", time.monotonic))

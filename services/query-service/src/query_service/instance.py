@@ -36,7 +36,7 @@ from query_service.server.methods import QueryMethods, ShardMethods
 from query_service.server.peers import Peers
 from query_service.server.seeding import Seeding
 from query_service.server.server import Servers, shard_tls
-from query_service.server.shard_channel import members_at
+from query_service.server.shard_channel import FEATURES, members_at
 from query_service.server.shard_listing import ShardListing
 from query_service.settings import Settings
 from query_service.storage.changelog import Changelog
@@ -66,7 +66,7 @@ class Instance:
         metrics = Metrics(CollectorRegistry())
         topics = tuple(sorted((store.name, store.topic) for store in stores if store.topic != store.name))
         name, address, started_ms = settings.instance_name, settings.address, wall_ms()
-        me = Member(name, address, settings.shard_address, started_ms, topics, settings.zone, RULES)
+        me = Member(name, address, settings.shard_address, started_ms, topics, settings.zone, RULES, FEATURES)
         view = self._view = View(me, stores, settings.replicas)
         backoff_s, timeout_s = settings.peer_backoff_ms / 1000, settings.peer_timeout_ms / 1000
         peers = self._peers = Peers(backoff_s, timeout_s, time.monotonic, shard_tls(settings))

@@ -160,7 +160,7 @@ def test_an_older_build_is_a_member_with_the_topics_of_its_client_id_and_learns_
     consumer.close()
 
     [known] = newer.members - {newer.me}
-    assert known.facts == (older.me.topics, "", 0)
+    assert known.facts == (older.me.topics, "", 0, frozenset())
 
 
 @pytest.mark.kafka

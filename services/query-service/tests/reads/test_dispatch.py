@@ -1,6 +1,7 @@
 """Which replica a lookup asks first, and which next."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -200,3 +201,21 @@ async def test_before_it_has_joined_it_says_so(cluster: Cluster) -> None:
 
     with pytest.raises(NotServedError, match="has not joined the group yet"):
         await cluster.answered_by()
+
+
+async def test_a_peer_without_a_feature_is_not_asked_for_what_needs_it(cluster: Cluster) -> None:
+    knowing = replace(OTHERS[1], features=frozenset({"FEATURE_GROUP_WINDOWS"}))
+    cluster.view.shard_map = ShardMap(frozenset({OTHERS[0], knowing}), 2)
+    needs = frozenset({"FEATURE_GROUP_WINDOWS"})
+    answer = await cluster.dispatch.first_answer(SHARD, get, cluster.clock.now + 10, needs=needs)
+
+    assert answer.answered_by == knowing.instance
+    assert cluster.peers.reads[OTHERS[0]].deadlines == []
+
+
+async def test_a_read_that_no_replica_can_do_names_the_one_to_upgrade(cluster: Cluster) -> None:
+    cluster.view.shard_map = ShardMap(frozenset(OTHERS), 2)
+    with pytest.raises(NotServedError, match=r"query-[23] is of an older release, without FEATURE_LATER: upgrade it"):
+        await cluster.dispatch.first_answer(SHARD, get, cluster.clock.now, needs=frozenset({"FEATURE_LATER"}))
+
+    assert all(cluster.peers.reads[each].deadlines == [] for each in OTHERS)

@@ -2,6 +2,7 @@
 
 import pytest
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
 
 from query_service.errors import InvalidRequestError
 from query_service.reads import request_checks
@@ -89,6 +90,30 @@ def check_batch(request: query.BatchGetStatesRequest) -> None:
     request_checks.check_batch(request, LIMITS)
     for index, key_query in enumerate(request.keys):
         request_checks.check_key_query(key_query, index)
+
+
+UNKNOWN = b"\xfa\x07\x04more"
+"""Field 127, which only a later release knows."""
+
+
+@pytest.mark.parametrize("kind", [query.GetStateRequest, query.ScanStatesRequest, query.ListVersionsRequest])
+def test_a_field_of_a_later_release_is_refused(kind: type[Message]) -> None:
+    with pytest.raises(InvalidRequestError, match=rf"^field 127 of {kind.__name__} is of a later release: upgrade"):
+        request_checks.check_known(kind.FromString(UNKNOWN))
+
+
+@pytest.mark.parametrize("field", ["", "ranges", "bounds"])
+def test_a_batch_with_a_field_of_a_later_release_is_refused(field: str) -> None:
+    request = query.BatchGetStatesRequest(store="s")
+    part = {"": request, "ranges": request.ranges.add(group="a"), "bounds": request.bounds}[field]
+    part.MergeFromString(UNKNOWN)
+    with pytest.raises(InvalidRequestError, match=r"^field 127 of "):
+        check_batch(request)
+
+
+def test_a_scan_with_a_field_of_a_later_release_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match=r"^field 127 of ScanStatesRequest"):
+        request_checks.check_scan(query.ScanStatesRequest.FromString(UNKNOWN))
 
 
 def test_right_requests_pass() -> None:

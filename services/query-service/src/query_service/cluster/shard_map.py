@@ -27,7 +27,8 @@ class Member:
 
     These are its identity; `facts` has all else. `topics` has those of its stores whose topic has another name, as
     (store, topic): a new generation of one. They become more when stores are added while it runs, and it is the same
-    member all the same. `zone` is empty for none. `version` is the highest version of the rules that it knows.
+    member all the same. `zone` is empty for none. `version` is the highest version of the rules that it knows, and
+    `features` has the names of the contract's features that it has.
     """
 
     instance: str
@@ -37,11 +38,12 @@ class Member:
     topics: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     zone: str = field(default="", compare=False)
     version: int = field(default=0, compare=False)
+    features: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def facts(self) -> tuple[object, ...]:
         """All that may differ between two that are equal."""
-        return self.topics, self.zone, self.version
+        return self.topics, self.zone, self.version, self.features
 
     def client_id(self, *, with_topics: bool = False) -> str:
         """Returns the name of the member in the consumer group, which is another one for other topics.

@@ -36,8 +36,8 @@ Call = Callable[[Reads, float], Awaitable[Result]]
 class _Asking(Generic[Result]):
     """A call to one replica after the other until one answers; the failures of those that did not.
 
-    `kind` names calls with comparable times, `wait_s` is how long the call itself may wait, and `spare` how
-    many are asked after those of this round.
+    `kind` names calls with comparable times, `wait_s` is how long the call itself may wait, `spare` how many are asked
+    after those of this round, and `needs` the features without which a peer would answer something else.
     """
 
     call: Call[Result]
@@ -46,6 +46,7 @@ class _Asking(Generic[Result]):
     places: Collection[StorePartition]
     wait_s: float = 0.0
     spare: int = 0
+    needs: frozenset[str] = frozenset()
     failures: dict[Member, LookupFailedError] = field(default_factory=dict)
 
 
@@ -76,15 +77,17 @@ class Dispatch:
         kind: str = "",
         wait_s: float = 0.0,
         bounds: query_pb2.Bounds | None = None,
+        needs: frozenset[str] = frozenset(),
     ) -> Result:
         """Returns the first answer to `call`, which asks some Reads until a time; see Hedging for `kind` and `wait_s`.
 
-        `bounds` are those of the request: replicas that are known to miss them are asked later.
+        `bounds` are those of the request: replicas that are known to miss them are asked later. Peers without a feature
+        that the request `needs` are not asked.
 
         Raises the replicas' most telling error: AbsentError and InvalidRequestError at once, else BoundsError, else
         NotServedError or UnreachableError of the first.
         """
-        asking = _Asking(call, deadline, kind, (shard,), wait_s)
+        asking = _Asking(call, deadline, kind, (shard,), wait_s, needs=needs)
         try:
             return await self._round(shard, asking, bounds)
         except (NotServedError, UnreachableError):
@@ -162,6 +165,7 @@ class Dispatch:
         until = min(silent_at, now + (deadline - now) / 2 + wait_s, deadline) if others else deadline
         if member == self.view.me:
             return await asking.call(self.local, until)
+        _check_features(member, asking.needs)
         peer = self.peer_of(member)
         try:
             answer = await asking.call(peer.reads, until)
@@ -194,6 +198,13 @@ class Dispatch:
                 for place in places:
                     peer.answered(place)
         self.metrics.forwards.labels(outcome).inc()
+
+
+def _check_features(member: Member, needs: frozenset[str]) -> None:
+    """Raises NotServedError for a member that lacks a feature, before it is asked."""
+    missing = ", ".join(sorted(needs - member.features))
+    if missing:
+        raise NotServedError(f"{member.instance} is of an older release, without {missing}: upgrade it")
 
 
 def _served(answer: object, places: Collection[StorePartition]) -> Collection[StorePartition]:

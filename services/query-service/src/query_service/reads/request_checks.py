@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
 from query_service.errors import InvalidRequestError, MalformedKeyError, OversizedBatchError, TooLargeError
 from query_service.storage.store_keys import row_key
 from statecast.query.v1 import query_pb2
@@ -54,10 +57,12 @@ def checked_key(key: state_pb2.StateKey) -> bytes:
 
 def check_batch(request: api.BatchGetStatesRequest, limits: Limits) -> None:
     """Checks all but the keys, which `check_key_query` checks one by one where they are read."""
+    check_known(request)
     size = len(request.keys) + len(request.ranges)
     if size > limits.batch_keys:
         raise OversizedBatchError(f"keys, ranges: {size} are more than {limits.batch_keys}: ask in several batches")
     for index, query in enumerate(request.ranges):
+        check_known(query)
         _check_range_query(query, f"ranges[{index}].")
     check_bounds(request)
     wait = request.max_wait
@@ -73,12 +78,22 @@ def check_key_query(query: query_pb2.KeyQuery, index: int) -> None:
 
 
 def check_versions(request: api.ListVersionsRequest) -> None:
+    check_known(request)
     _check_key(request.key, "key")
     _check_not_negative(request.page_size, "page_size")
     check_bounds(request)
 
 
+def check_known(request: Message) -> None:
+    """Refuses fields of a later release: an answer without them would be another one than was asked for."""
+    unknown = UnknownFieldSet(request)
+    if len(unknown):
+        problem = f"field {unknown[0].field_number} of {request.DESCRIPTOR.name} is of a later release"
+        raise InvalidRequestError(f"{problem}: upgrade the query service first")
+
+
 def check_scan(request: api.ScanStatesRequest) -> None:
+    check_known(request)
     for name in ("group_from", "group_to"):
         if getattr(request, name) and request.group:
             raise InvalidRequestError(f"{name}: group names the only one: leave one of the two empty")
@@ -144,6 +159,7 @@ def check_bounds(
     if not request.HasField("bounds"):
         return
     bounds = request.bounds
+    check_known(bounds)
     if bounds.max_lag_ms < 0:
         raise InvalidRequestError(f"bounds.max_lag_ms: {bounds.max_lag_ms} is below 0")
     _check_offset(bounds.at_least.offset, "bounds.at_least")

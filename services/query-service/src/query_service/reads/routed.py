@@ -241,6 +241,7 @@ class RoutedReads(Reads):
             deadline,
             "scan",
             bounds=_bounds_of(request),
+            needs=scan.features_of(request),
         )
 
     @override

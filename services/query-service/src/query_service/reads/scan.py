@@ -14,11 +14,13 @@ from query_service.storage.progress import Freshness
 from query_service.storage.replica import Replica
 from query_service.storage.store_keys import DELETED, FLAGS_AT, group_range
 from statecast.query.v1 import query_service_pb2 as api
+from statecast.shard.v1.shard_service_pb2 import FEATURE_GROUP_WINDOWS, Feature
 
 MAX_PAGE_BYTES = 1 << 20
 _VISITS_PER_ROW = 10
 # Else a caller who asks for one row at a time walks through the expired rows of a group in steps of ten.
 _MIN_VISITS = 1000
+_WINDOWS = frozenset({Feature.Name(FEATURE_GROUP_WINDOWS)})
 _FIRST_ROW = b"\1"  # what begins with NUL is the store's own
 _AFTER_ROWS = b"\xff"  # no UTF-8 text begins with it
 
@@ -30,6 +32,12 @@ def key_range(request: api.ScanStatesRequest) -> tuple[bytes, bytes]:
     if Window(request).is_empty:
         return b"", b""
     return request.group_from.encode() or _FIRST_ROW, request.group_to.encode() or _AFTER_ROWS
+
+
+def features_of(request: api.ScanStatesRequest) -> frozenset[str]:
+    """Returns the features that an instance needs, so that it does not answer all groups of its part."""
+    window = request.group_from or request.group_to or request.sort_from or request.sort_to or request.sort_prefix
+    return _WINDOWS if window and not request.group else frozenset()
 
 
 def _range_in(group: str, request: api.ScanStatesRequest) -> tuple[bytes, bytes]:

@@ -177,6 +177,7 @@ class QueryMethods(ReadMethods):
 
     def _get(self, request: bytes, left_s: float | None) -> bytes | Later:
         message = parsed(api.GetStateRequest, request)
+        request_checks.check_known(message)
         if message.HasField("bounds"):
             request_checks.check_bounds(message)
         response = self.reads.get(message, self.limits.deadline(left_s))
@@ -234,6 +235,7 @@ class ShardMethods(ReadMethods):
 
     def _get(self, request: bytes, left_s: float | None) -> bytes | Later:
         message = parsed(shard.GetStateRequest, request).query
+        request_checks.check_known(message)
         if message.HasField("bounds"):
             request_checks.check_bounds(message)
         return _answer(self.reads.get(message, self.limits.deadline(left_s)), _wrapped)

@@ -12,6 +12,10 @@ from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1.shard_service_pb2_grpc import ShardServiceStub
 from statecast_service.tls import Tls
 
+FEATURES = frozenset(shard.Feature.keys()) - {"FEATURE_UNSPECIFIED"}
+"""All that this release can do."""
+_FEATURES_OF_0_2 = frozenset({"FEATURE_GROUP_WINDOWS"})
+"""Those of members that tell their facts, but no features."""
 _ASK_S = 1.0
 _NO_PROXY = ("grpc.enable_http_proxy", 0)
 _OPTIONS = (
@@ -46,6 +50,7 @@ def message_of(member: Member) -> shard.Member:
         shard_address=member.shard_address,
         started_ms=member.started_ms,
         zone=member.zone,
+        features=[shard.Feature.Value(name) for name in sorted(member.features)],
         topics=[shard.StoreTopic(store=store, topic=topic) for store, topic in member.topics],
     )
 
@@ -54,7 +59,9 @@ def member_of(message: shard.Member) -> Member:
     """Returns the member that told its facts; of a newer version, those that this one knows."""
     topics = tuple((each.store, each.topic) for each in message.topics)
     name, address, shard_address = message.instance, message.address, message.shard_address
-    return Member(name, address, shard_address, message.started_ms, topics, message.zone, message.version)
+    known = {each for each in message.features if each in shard.Feature.values()}
+    features = frozenset(map(shard.Feature.Name, known)) or _FEATURES_OF_0_2
+    return Member(name, address, shard_address, message.started_ms, topics, message.zone, message.version, features)
 
 
 def members_at(addresses: Collection[str], tls: Tls | None) -> dict[str, Member | None]:
