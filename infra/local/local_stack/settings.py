@@ -16,6 +16,7 @@ from testkit.postgres import Postgres
 
 ROOT = Path(__file__).resolve().parents[3]  # the checkout of the repository: the stack runs from it and nowhere else
 PROGRAMS = Path(sys.executable).parent  # of the virtual environment
+KONG_FILE = ROOT / "infra" / "kong" / "kong.yaml"
 HOST = "127.0.0.1"
 QUERIES = ("query-1", "query-2")
 EDGES = ("edge-1", "edge-2")
@@ -27,6 +28,9 @@ class Settings(ServiceSettings):
     model_config = SettingsConfigDict(env_prefix="LOCAL_STACK_")
 
     directory: Annotated[Path, AfterValidator(Path.absolute)] = ROOT / ".run"
+
+    programs: Path = PROGRAMS
+    kong_file: Path = KONG_FILE
 
     domain: str = FIRST
     source: Literal["simulator", "postgres"] = "simulator"

@@ -23,14 +23,13 @@ from local_stack.domain_files import (
 )
 from local_stack.domains import FIRST, named_for
 from local_stack.process_spec import ProcessSpec
-from local_stack.settings import EDGES, HOST, PROGRAMS, QUERIES, ROOT, Settings, simulator_server
+from local_stack.settings import EDGES, HOST, PROGRAMS, QUERIES, Settings, simulator_server
 from local_stack.sources import Source, source_of
 from local_stack.stack_directory import write_private
 from local_stack.stack_file import Credentials
 from testkit.broker import Broker
 from testkit.certificates import Certificates
 
-KONG_FILE = ROOT / "infra" / "kong" / "kong.yaml"
 MEMORY_VARIABLE = "STREAM_PROCESSOR_DRIVER_MEMORY"
 MESSAGES_VARIABLE = "STATECAST_DESCRIPTORS"
 PIPELINES_PER_GB = 5  # of heap, beyond the first GB, which is the processor's default
@@ -62,10 +61,10 @@ def configure_gateway(settings: Settings, secret: str) -> dict[str, Credentials]
     listen = {"listen_http": at("gateway-http"), "listen_https": at("gateway-https"), "admin": at("gateway-admin")}
     behind = {"ws-edge:8080": list(map(at, EDGES)), "query-service:50051": list(map(at, QUERIES))}
     try:
-        document = load(KONG_FILE)
+        document = load(settings.kong_file)
         config = render(document, environment={**os.environ, **variables}, **listen, resolve=behind)
     except KongEnvoyError as error:
-        raise LocalStackError(f"{KONG_FILE} cannot be rendered for Envoy: {error}") from error
+        raise LocalStackError(f"{settings.kong_file} cannot be rendered for Envoy: {error}") from error
     write_private(settings.files.envoy_file, to_yaml(config))
     return demo_users(document)
 
@@ -75,7 +74,7 @@ def demo_users(document: Mapping[str, Any]) -> dict[str, Credentials]:
     consumers = {consumer["username"]: _credentials(consumer) for consumer in document.get("consumers", [])}
     users = {name: user for name, user in consumers.items() if user.basic or user.key or user.jwt}
     if not users:
-        raise LocalStackError(f"{KONG_FILE} names no consumer with credentials")
+        raise LocalStackError("the gateway's file names no consumer with credentials")
     return users
 
 
@@ -84,7 +83,7 @@ def staff_headers(users: Mapping[str, Credentials]) -> Mapping[str, str]:
     for user in users.values():
         if "staff" in user.groups and user.key:
             return user.headers
-    raise LocalStackError(f"{KONG_FILE} names no consumer of the group staff with a key")
+    raise LocalStackError("the gateway's file names no consumer of the group staff with a key")
 
 
 def _credentials(consumer: dict[str, Any]) -> Credentials:
@@ -116,6 +115,7 @@ def process_specs(settings: Settings, secret: str, staff: Mapping[str, str]) -> 
 
     # The gateway is ready when it lets staff through to an edge that is ready.
     admits = partial(probe_http, f"http://{at('gateway-http')}/v1/shards", staff)
+    configure = partial(configure_gateway, settings, secret)  # before each start, as its file may have changed
     ready = partial(probe_broker, broker)
     brokers = [ProcessSpec("broker", broker.command(), {}, ready, (), broker.prepare, stops_last=True)]
     return [
@@ -125,7 +125,7 @@ def process_specs(settings: Settings, secret: str, staff: Mapping[str, str]) -> 
         _processor(list(sources.values()), settings),
         *(query_service(name) for name in QUERIES),
         *(service("ws-edge", port_of(name), {**edge, "instance": name}, name) for name in EDGES),
-        ProcessSpec("gateway", envoy_command(settings.files.envoy_file), probe=admits, after=("topics",)),
+        ProcessSpec("gateway", envoy_command(settings.files.envoy_file), {}, admits, ("topics",), configure),
     ]
 
 
@@ -162,7 +162,9 @@ def _service(
     environment = {f"{program}_{key}".upper().replace("-", "_"): str(value) for key, value in values.items()}
     environment[MESSAGES_VARIABLE] = os.environ.get(MESSAGES_VARIABLE) or str(messages_directory(stack))
     probe = partial(probe_http, f"http://{HOST}:{status_port}/readyz")
-    return ProcessSpec(name or program, (str(PROGRAMS / program), "run"), environment, probe, after=("topics",))
+    own = stack.programs / (name or program)
+    command = (str(own if own.exists() else stack.programs / program), "run")
+    return ProcessSpec(own.name, command, environment, probe, after=("topics",))
 
 
 def probe_http(url: str, headers: Mapping[str, str] | None = None) -> str:

@@ -12,12 +12,10 @@ import pytest
 
 from kong_envoy import envoy_command, load
 from local_stack import LocalStackError
-from local_stack import specs as subject
 from local_stack.domains import pipelines_of
 from local_stack.process_spec import ProcessSpec
-from local_stack.settings import Settings
+from local_stack.settings import KONG_FILE, Settings
 from local_stack.specs import (
-    KONG_FILE,
     MEMORY_VARIABLE,
     MESSAGES_VARIABLE,
     configure_gateway,
@@ -41,6 +39,27 @@ def table(settings: Settings) -> dict[str, ProcessSpec]:
 @pytest.fixture
 def specs(tmp_path: Path) -> dict[str, ProcessSpec]:
     return table(Settings(directory=tmp_path, rate=7, replicas=1))
+
+
+def test_a_program_with_the_name_of_a_process_takes_the_place_of_its_service(tmp_path: Path) -> None:
+    (tmp_path / "query-1").touch()
+    specs = table(Settings(directory=tmp_path, programs=tmp_path))
+
+    assert specs["query-1"].command == (str(tmp_path / "query-1"), "run")
+    assert specs["query-2"].command == (str(tmp_path / "query-service"), "run")
+
+
+def test_the_gateway_is_configured_before_each_start(tmp_path: Path) -> None:
+    kong_file = tmp_path / "kong.yaml"
+    settings = Settings(directory=tmp_path, kong_file=kong_file)
+    settings.files.create()
+    prepare = table(settings)["gateway"].prepare
+    assert prepare is not None
+    for name in ("first", "second"):
+        kong_file.write_text(KONG_FILE.read_text().replace("operator-demo-key", f"the-{name}-key"))
+        prepare()
+
+        assert f"the-{name}-key" in settings.files.envoy_file.read_text()
 
 
 def test_every_process_comes_after_processes_of_the_table(specs: dict[str, ProcessSpec]) -> None:
@@ -268,15 +287,13 @@ def test_the_secret_of_the_run_is_in_a_file_that_only_the_owner_reads(settings: 
     ],
 )
 def test_a_file_that_cannot_be_carried_over_is_refused_by_its_name(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str | None, problem: str
+    settings: Settings, tmp_path: Path, content: str | None, problem: str
 ) -> None:
     kong_file = tmp_path / "kong.yaml"
     if content is not None:
         kong_file.write_text(content)
-    monkeypatch.setattr(subject, "KONG_FILE", kong_file)
-
     with pytest.raises(LocalStackError, match=f"{kong_file} cannot be rendered for Envoy: .*{problem}"):
-        configure(settings)
+        configure(settings.model_copy(update={"kong_file": kong_file}))
 
 
 def test_a_user_with_a_key_has_a_header() -> None:
@@ -304,7 +321,7 @@ def test_a_consumer_without_credentials_is_no_demo_user() -> None:
 def test_a_file_without_credentials_is_refused() -> None:
     document: dict[str, Any] = {"consumers": [{"username": "nobody"}]}
 
-    with pytest.raises(LocalStackError, match=f"{KONG_FILE} names no consumer with credentials"):
+    with pytest.raises(LocalStackError, match="file names no consumer with credentials"):
         demo_users(document)
 
 
@@ -314,5 +331,5 @@ def test_a_file_without_a_staff_consumer_with_a_key_is_refused() -> None:
         "operator": Credentials(groups=("staff",), basic=Basic(username="operator", password="secret")),
     }
 
-    with pytest.raises(LocalStackError, match=f"{KONG_FILE} names no consumer of the group staff with a key"):
+    with pytest.raises(LocalStackError, match="file names no consumer of the group staff with a key"):
         staff_headers(users)

@@ -13,7 +13,7 @@ from websockets.asyncio.client import connect
 import kong_envoy
 from drivers.gateway_client import Gateway, GatewayClient
 from drivers.odds_board import MESSAGES
-from local_stack.specs import KONG_FILE
+from local_stack.settings import KONG_FILE
 from testkit.certificates import Certificates
 from testkit.gateway_under_test import running_envoy
 from testkit.ports import free_port, free_ports
