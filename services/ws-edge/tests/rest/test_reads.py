@@ -293,10 +293,12 @@ async def test_others_have_their_turns_while_a_page_is_written(monkeypatch: pyte
             await asyncio.sleep(0)
 
     other = asyncio.create_task(count())
-    body = await page_body(RowPage(rows, (), "", 0))
+    lock, page = asyncio.Lock(), RowPage(rows, (), "", 0)
+    body, *more = await asyncio.gather(*(page_body(page, lock) for _ in range(4)))
     other.cancel()
 
     assert len(json.loads(body)["rows"]) == reads.MAX_PAGE
-    assert sum(written) < len(body)
+    assert more == [body] * 3
+    assert sum(written) < 4 * len(body)
     assert max(written) < len(body) / 100
-    assert turns >= reads.MAX_PAGE // reads.ROWS_AT_ONCE
+    assert turns >= 4 * reads.MAX_PAGE // reads.ROWS_AT_ONCE
