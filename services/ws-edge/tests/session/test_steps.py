@@ -60,7 +60,7 @@ async def until_part(client: StreamClient, part: str, *path: str) -> Any:
 
 @pytest.mark.parametrize("how", ["unwatch", "too many rows", "a new socket"])
 async def test_places_below_a_watch_that_ends_cost_as_much_as_watches(how: str) -> None:
-    limits = {"consumer_frames_per_s": 20, "frames_burst_s": 1}
+    limits = {"consumer_frames_per_s": 10, "frames_burst_s": 1}
     async with odds_edge(**limits, max_places=PLACES - (how == "too many rows")) as edge:
         for number in range(PLACES):
             put_match(edge, f"m{number}")

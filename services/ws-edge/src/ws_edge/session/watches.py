@@ -18,9 +18,6 @@ from ws_edge.session.place import Place
 from ws_edge.session.replies import Replies
 from ws_edge.session.tree import Tree
 
-PLACE_COST = 2
-"""The cost of a place below: that of a watch and of its end in a frame."""
-
 STORE_CHANGED_SPREAD_MS = 5000
 """Clients with watches of a changed store return at random times within this period."""
 
@@ -118,9 +115,9 @@ class Watches:
     def pay(self, places: int) -> None:
         """Takes the cost of places below that end together, which is that of as many watches: no frame asked for them.
 
-        The socket is not read on before it is paid.
+        The socket is not read on before it is paid. All rows of a consumer can be paid at once, as after a lost line.
         """
-        self.reservation.pay(PLACE_COST * places)
+        self.reservation.pay(places)
 
     def tree_of(self, request: WatchRequest, channel: ChannelWatch | None = None, prefix: Path = ()) -> Tree:
         """Returns the tree of a watch, which has not begun. Raises RequestError when it is not allowed."""
