@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-SHARED = ("", "tests/conformance", "tests/e2e", "tests/fuzz", "tests/contract", "infra/local/tests")
+SHARED = ("", "tests/conformance", "tests/e2e", "tests/fuzz", "tests/contract", "tests/release", "infra/local/tests")
 
 sys.path[:0] = [str(Path(__file__).parent / directory) for directory in SHARED]
 pytest_plugins = ["testkit.pytest_plugin"]
