@@ -121,7 +121,7 @@ lint: install ## Lint and format check of Python, import rules, Dockerfiles
 .PHONY: types
 types: install clients/javascript/node_modules/.package-lock.json ## Strict type check of every package and its tests, and of what calls the JavaScript one
 	$(BIN)/mypy clients/javascript/make_types.py services/stream-processor/wheel_with_jars.py proto/generate.py proto/build_backend.py proto/rules/*.py conftest.py bench $(SOURCES)
-	for tests in $(TESTS) $(FUZZ) tests/conformance tests/e2e tests/containers tests/kubernetes; do
+	for tests in $(TESTS) $(FUZZ) tests/conformance tests/e2e tests/upgrade tests/containers tests/kubernetes; do
 	    (cd $$tests && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml .)
 	done
 	npm --prefix clients/javascript run types
@@ -179,6 +179,10 @@ long: install ## What CI has no time for: unit and end-to-end tests that take mi
 .PHONY: e2e-brokers
 e2e-brokers: install ## End-to-end: each of three brokers is killed, and each falls silent, under steady load
 	THREE_BROKERS_VICTIMS=3 $(BIN)/pytest tests/e2e/test_three_brokers.py
+
+.PHONY: e2e-upgrade
+e2e-upgrade: install ## End-to-end: the last recorded release of each part beside HEAD, one process at a time, there and back under load
+	$(BIN)/pytest tests/upgrade
 
 .PHONY: e2e-domains
 e2e-domains: install $(HELM) ## End-to-end: every domain but the orders is what its model says, after each service was killed, Spark's too

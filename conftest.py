@@ -3,7 +3,8 @@
 import sys
 from pathlib import Path
 
-SHARED = ("", "tests/conformance", "tests/e2e", "tests/fuzz", "tests/contract", "tests/release", "infra/local/tests")
+SUITES = ("contract", "conformance", "e2e", "fuzz", "release", "upgrade")
+SHARED = ("", *(f"tests/{suite}" for suite in SUITES), "infra/local/tests")
 
 sys.path[:0] = [str(Path(__file__).parent / directory) for directory in SHARED]
 pytest_plugins = ["testkit.pytest_plugin"]

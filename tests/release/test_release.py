@@ -9,6 +9,7 @@ import pytest
 
 from testkit.release import artifacts
 from testkit.release.__main__ import release
+from testkit.release.environments import last_environment
 from testkit.release.part_files import ReleaseError
 from testkit.release.record import last_release, read_record
 
@@ -148,3 +149,35 @@ def test_a_chart_gets_the_version_of_the_release(repository: Path, demo: Path) -
     release(demo, "0.2.0", DAY)
 
     assert chart.read_text() == 'name: demo\nversion: 0.2.0\nappVersion: 0.2.0\nkubeVersion: ">=1.32.0-0"\n'
+
+
+def test_a_recorded_release_is_installed_as_it_was(repository: Path, demo: Path, tmp_path: Path) -> None:
+    release(demo, "0.2.0", DAY)
+    (demo / "src/demo/__init__.py").write_text("later = True\n")
+    git(repository, "commit", "-qam", "Go on")
+    made = last_environment(repository, "demo", tmp_path / "cache")
+    asked = "import demo; from importlib.metadata import version; print(version('demo'), hasattr(demo, 'later'))"
+    answer = subprocess.run([made.programs / "python", "-c", asked], capture_output=True, text=True, check=True).stdout
+
+    assert answer.split() == ["0.2.0", "False"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ('"commit": "', '"commit": "0', "which is not here: fetch the history"),
+        ('.whl": "', '.whl": "0', "is not the wheel that its record names"),
+    ],
+)
+def test_a_release_that_is_not_as_recorded_is_refused(
+    repository: Path, demo: Path, tmp_path: Path, before: str, after: str, problem: str
+) -> None:
+    record = release(demo, "0.2.0", DAY) / "record.json"
+    record.write_text(record.read_text().replace(before, after))
+    with pytest.raises(ReleaseError, match=problem):
+        last_environment(repository, "demo", tmp_path / "cache")
+
+
+def test_a_part_without_a_release_has_no_environment(repository: Path, tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match="reader has no recorded release"):
+        last_environment(repository, "reader", tmp_path / "cache")

@@ -1,7 +1,7 @@
 """Orders that change all the time while clients watch and read them through the gateway, and the clients' rows."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from threading import Event
 from typing import Self
@@ -14,6 +14,7 @@ from drivers.rest_reader import RestReader
 from drivers.topic_readers import OrderHistory
 from drivers.update_assertions import assert_all_told, assert_range_told_once, assert_told_once
 from statecast.orders.v1.order_pb2 import OrderChange
+from statecast_client.push import Row
 from testkit.background import in_background
 from testkit.waiting import eventually, wait_until
 
@@ -77,6 +78,25 @@ class OrderLoad:
         """All changes that were made."""
         changes = map(OrderChange.FromString, self._values)
         return OrderHistory(each for each in changes if each.after.order_id.startswith(self._prefix))
+
+    @property
+    def updates(self) -> list[dict[str, list[Row]]]:
+        """The rows of orders that each watcher was told, by the ids of the orders."""
+        return [watcher.updates for watcher in self._watchers.all]
+
+    def gaps(self) -> int:
+        """Waits for the newest rows as of now; returns how many busy orders are not shown at them, or at later ones."""
+        newest = {order_id: self.history.newest(order_id) for order_id in self.busy}
+
+        def behind() -> list[str]:
+            self._watchers.check()
+            history = self.history
+            shown = {order: rows[-1] for updates in self.updates for order, rows in updates.items() if rows}
+            return [each for each in self.busy if history.version(each, shown[each]) < newest[each]]
+
+        with suppress(AssertionError):
+            wait_until(lambda: not behind(), "watchers show the newest rows", timeout_s=SETTLED_S)
+        return len(behind())
 
     @property
     def reconnections(self) -> int:

@@ -75,12 +75,18 @@ class PartFolder:
 
     def _excluding(self, version: Version) -> Iterator[tuple[str, Requirement]]:
         """Yields the parts beside this one that do not accept the version, with their requirement."""
-        for folder in (each.parent for pattern in FOLDERS for each in self.root.glob(f"{pattern}/pyproject.toml")):
+        for folder in part_folders(self.root).values():
             project = _project(folder)
             extras = project.get("optional-dependencies", {}).values()
             for requirement in map(Requirement, [*project.get("dependencies", ()), *(y for x in extras for y in x)]):
                 if requirement.name == self.name and version not in requirement.specifier:
                     yield project["name"], requirement
+
+
+def part_folders(root: Path) -> dict[str, Path]:
+    """Returns the folder of each part of a repository, by the part's name."""
+    files = [file for pattern in FOLDERS for file in root.glob(f"{pattern}/pyproject.toml")]
+    return {str(_project(file.parent)["name"]): file.parent for file in files}
 
 
 def _project(folder: Path) -> dict[str, Any]:

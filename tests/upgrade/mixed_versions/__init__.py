@@ -1,0 +1,1 @@
+"""Runs the last release of each part beside HEAD."""
