@@ -1,7 +1,7 @@
 """A query service by somebody else: it serves the store `clocks` by the contract alone, and edges ask it.
 
     pip install statecast-contract
-    python query_service.py 127.0.0.1:50052
+    python clock_service.py 127.0.0.1:50052
 
 The store has one partition, which this process holds. A row, JSON, is the time in a city, and changes every second.
 """
