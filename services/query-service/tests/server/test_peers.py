@@ -19,7 +19,7 @@ from query_service.reads.request_checks import Limits
 from query_service.reads.routed import RoutedReads
 from query_service.server.methods import ShardMethods
 from query_service.server.peers import Peers
-from query_service.server.shard_channel import members_at
+from query_service.server.shard_channel import FEATURES, members_at
 from query_service.server.shard_listing import ShardListing
 from query_service.storage.checkpoints import Checkpoints, Pace
 from statecast.query.v1 import query_service_pb2
@@ -121,7 +121,7 @@ async def test_the_internal_service_lists_partitions_by_store_and_number(member:
 
 
 async def test_members_tell_who_they_are(serving_view: View, member: Member) -> None:
-    serving_view.me = Member("query-1", "h:1", "h:2", 1, (("rows", "rows.g2"),), "a", 1)
+    serving_view.me = Member("query-1", "h:1", "h:2", 1, (("rows", "rows.g2"),), "a", 1, FEATURES)
     older = grpc.aio.server()
     older_address = f"127.0.0.1:{older.add_insecure_port('127.0.0.1:0')}"
     await older.start()

@@ -1,6 +1,7 @@
 """A channel is watched as anything else: its rows are its watches by name, and places below."""
 
 from collections.abc import AsyncIterator
+from itertools import count
 
 import pytest
 from httpx import AsyncClient
@@ -100,10 +101,11 @@ async def test_a_watch_that_its_consumer_may_not_have_ends_alone(edge: RunningEd
     channel = await channel_of(alice, board=MARKETS, bets={"store": "bets-by-customer", "group": "customer-0001"})
     edge.query.define(STORES.replace("{field: match_id, group: true}", "staff"))
     async with stream_client(edge) as client:
-        while "forbidden" not in [frame.get("ended", {}).get("code") for frame in client.frames]:
-            watch_id = len(client.frames)
-            await client.say(unwatch=[watch_id - 1], watch=[{"id": watch_id, "channel": channel}])
+        for watch_id in count(1):
+            await client.say(unwatch=[watch_id - 1] * (watch_id > 1), watch=[{"id": watch_id, "channel": channel}])
             await client.until_current(watch_id)
+            if "forbidden" in [frame.get("ended", {}).get("code") for frame in client.frames]:
+                break
 
     ended = next(frame for frame in client.frames if frame.get("ended", {}).get("code") == "forbidden")
     assert ended["path"] == ["bets"]
