@@ -189,7 +189,7 @@ def test_a_range_of_a_channel_goes_on_at_another_edge_with_what_was_missed(
     assert after.of(removed) == [("LEFT", "")]
     assert after.of(kept) in ([], [("REPEATED", PLACED)])
     assert (after.of(changed)[-1][1], after.of(entered)[-1]) == (PACKED, ("LEFT", ""))
-    assert after.rows.keys() == {kept, changed}
+    assert after.placed == {kept, changed}
 
 
 def test_a_range_of_another_customers_orders_is_not_taken_into_a_channel(

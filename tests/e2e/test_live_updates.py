@@ -173,4 +173,4 @@ def test_a_range_begins_after_what_a_lookup_by_rest_gave(source: OrderSource, al
     assert newer.resumed
     assert newer.of(later) == [("ENTERED", "ORDER_STATUS_PLACED")]
     assert newer.of(order_id) == []
-    assert newer.rows.keys() == {order_id, later}
+    assert newer.placed == {order_id, later}

@@ -73,6 +73,11 @@ class RangeReader:
         return self._is_resumed
 
     @property
+    def placed(self) -> set[str]:
+        """The ids of the rows that are a test's own orders; the simulator gives its customers others meanwhile."""
+        return {order_id for order_id in self.rows if order_id.startswith("test-")}
+
+    @property
     def held(self) -> Held:
         """The rows and the token from which another socket can go on."""
         return Held(self.rows, self.token)
