@@ -90,8 +90,8 @@ class OrderLoad:
 
         def behind() -> list[str]:
             self._watchers.check()
-            history = self.history
             shown = {order: rows[-1] for updates in self.updates for order, rows in updates.items() if rows}
+            history = self.history
             return [each for each in self.busy if history.version(each, shown[each]) < newest[each]]
 
         with suppress(AssertionError):

@@ -13,6 +13,8 @@ from mixed_versions.versions import GATEWAY, PARTS, PROCESSOR, KeptWatches, Vers
 
 HEADER = f"{'process':18}{'was':>8}{'is now':>8}{'reads':>8}{'failures':>10}{'gaps':>6}{'repeats':>9}   others"
 READY_S = 180
+INTERRUPTED = "TorrentBroadcast: Store broadcast"
+"""What Spark logs of a batch that was being planned when the processor was told to stop; it is planned again."""
 CONNECTION_LOST = ("ConnectError", "ReadError", "RemoteProtocolError")
 
 
@@ -66,9 +68,10 @@ class Upgrade:
 
     def _repeats(self) -> int:
         """Counts rows of orders that are no newer than the row before them."""
-        history = self.load.history
-        rows = [item for each in (*self.load.updates, *(watch.rows for watch in self.watches)) for item in each.items()]
-        versions = [[history.version(order_id, row) for row in list(of_order)] for order_id, of_order in rows]
+        watched = (*self.load.updates, *(watch.rows for watch in self.watches))
+        rows = [(order_id, list(of_order)) for each in watched for order_id, of_order in each.items()]
+        history = self.load.history  # after the rows, so that it has the change of each
+        versions = [[history.version(order_id, row) for row in of_order] for order_id, of_order in rows]
         return sum(newer <= older for each in versions for older, newer in pairwise(each))
 
     def logged_errors(self) -> list[str]:
@@ -84,5 +87,5 @@ class Upgrade:
 
 def _is_error(name: str, line: str) -> bool:
     if not line.startswith("{"):
-        return line.startswith("Traceback") or (name == PROCESSOR and " ERROR " in line)
+        return line.startswith("Traceback") or (name == PROCESSOR and " ERROR " in line and INTERRUPTED not in line)
     return json.loads(line).get("level") in ("error", "critical")
