@@ -98,14 +98,15 @@ class KeptWatches:
     def __exit__(self, *_: object) -> None:
         assert self._process.stdin is not None
         assert self._process.stderr is not None
-        self._process.stdin.close()
-        try:
-            status = self._process.wait(scaled(20))
-        finally:
-            self._process.kill()
-            self._process.wait()
-            self._reader.join()
-        errors = self._process.stderr.read()
+        with self._process:  # which closes its pipes
+            self._process.stdin.close()
+            try:
+                status = self._process.wait(scaled(20))
+            finally:
+                self._process.kill()
+                self._process.wait()
+                self._reader.join()
+            errors = self._process.stderr.read()
         assert (status, errors) == (0, ""), f"the client of {self.version} ended with {status}: {errors}"
 
     def resume(self, saved: Mapping[str, Any], order_ids: Sequence[str]) -> None:
