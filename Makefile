@@ -232,7 +232,7 @@ reference: install ## Rewrite what is made of the code and of domains/: tables, 
 	$(BIN)/python -m testkit.reference services/*/README.md domains/README.md
 	$(BIN)/python clients/javascript/make_types.py
 	PYTHONPATH=tests/conformance $(BIN)/python -m kit.page docs/sources.md
-	$(BIN)/python -m testkit.constraints constraints.txt services/*
+	$(BIN)/python -m testkit.constraints constraints.txt services/* tools/jobs
 	$(BIN)/python -m testkit.chart_schemas $(CHARTS)
 
 ## Releases and measurements

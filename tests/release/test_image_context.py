@@ -1,4 +1,4 @@
-"""One Dockerfile builds the image of a service, both in the repository and from its folder alone."""
+"""One Dockerfile builds the image of a part, both in the repository and from its folder alone."""
 
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ import pytest
 from testkit.release.image_context import PARTS, copied, make_context
 
 ROOT = Path(__file__).parents[2]
-SERVICES = sorted(path.parent.name for path in ROOT.glob("services/*/Dockerfile"))
+FOLDERS = sorted(path.parent for path in ROOT.glob("*/*/Dockerfile") if (path.parent / "pyproject.toml").exists())
 
 
 @pytest.fixture
@@ -22,25 +22,24 @@ def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     wheels.mkdir()
     for name in PARTS.values():
         module = name.replace("-", "_")
-        with ZipFile(wheels / f"{module}-0.1.0-py3-none-any.whl", "w") as wheel:
+        with ZipFile(wheels / f"{module}-0.3.0-py3-none-any.whl", "w") as wheel:
             wheel.writestr(
-                f"{module}-0.1.0.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\n"
+                f"{module}-0.3.0.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.3.0\n"
             )
             wheel.writestr(
-                f"{module}-0.1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+                f"{module}-0.3.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
             )
-            wheel.writestr(f"{module}-0.1.0.dist-info/RECORD", "")
+            wheel.writestr(f"{module}-0.3.0.dist-info/RECORD", "")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     return wheels
 
 
 def test_the_context_has_what_each_dockerfile_copies(published: Path, tmp_path: Path) -> None:
-    for service in SERVICES:
-        folder = shutil.copytree(
-            ROOT / "services" / service, tmp_path / service, ignore=shutil.ignore_patterns("target")
-        )
-        context = make_context(folder, tmp_path / "contexts" / service)
+    assert {"cdc-simulator", "jobs"} <= {each.name for each in FOLDERS}
+    for each in FOLDERS:
+        folder = shutil.copytree(each, tmp_path / each.name, ignore=shutil.ignore_patterns("target"))
+        context = make_context(folder, tmp_path / "contexts" / each.name)
         missing = [place for place in copied((folder / "Dockerfile").read_text()) if not (context / place).exists()]
 
         assert missing == []
@@ -65,10 +64,10 @@ def test_the_image_of_a_release_has_its_wheel(published: Path, tmp_path: Path) -
     assert files == ["backend.py", released.name]
 
 
-@pytest.mark.parametrize("service", SERVICES)
-def test_a_dockerfile_copies_the_parts_that_the_service_needs(service: str) -> None:
-    project = tomllib.loads((ROOT / "services" / service / "pyproject.toml").read_text())["project"]
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_a_dockerfile_copies_the_parts_that_its_own_needs(folder: Path) -> None:
+    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     own = {each.partition(">")[0] for each in project["dependencies"] if each.startswith("statecast-")}
-    places = copied((ROOT / "services" / service / "Dockerfile").read_text())
+    places = copied((folder / "Dockerfile").read_text())
 
     assert {PARTS[place] for place in places if place in PARTS} == own

@@ -1,4 +1,4 @@
-"""Each service has the constraints of its own requirements, and all services have the same Makefile."""
+"""Each part with an image has the constraints of its own requirements, and all services have the same Makefile."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 SERVICES = sorted(path.parent for path in ROOT.glob("services/*/pyproject.toml"))
 
 
-@pytest.mark.parametrize("folder", SERVICES, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", [*SERVICES, ROOT / "tools" / "jobs"], ids=lambda folder: folder.name)
 def test_constraints_of_a_part_are_those_of_the_repository(folder: Path) -> None:
     """If this fails, run `make reference`."""
     assert (folder / "constraints.txt").read_text() == part_constraints(ROOT / "constraints.txt", folder)

@@ -39,7 +39,7 @@ def image(folder: Path) -> str:
     """Builds the image of the service, and returns a line about it. Raises ReleaseError and ContainerError."""
     root = folder.parents[1]
     context = root if (root / "constraints.txt").exists() else make_context(folder, folder / "build" / "image")
-    return build_image(context, folder.name, PartFolder(folder, root).project["version"])
+    return build_image(context, folder, PartFolder(folder, root).project["version"])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

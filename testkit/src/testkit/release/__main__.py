@@ -67,7 +67,7 @@ def image_of(folder: Path, directory: Path) -> str:
     record, dist = read_record(directory), directory.parents[2] / "dist"
     (wheel,) = (dist / name for name in record.files if name.endswith(".whl"))
     context = make_context(folder, dist / f"{record.part}-{record.version}-image", wheel)
-    return build_image(context, folder.name, record.version)
+    return build_image(context, folder, record.version)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Builds the image of a service from wheels, which replace the folders of the parts that its Dockerfile copies."""
+"""Builds the image of a part from wheels, which replace the folders of the other parts that its Dockerfile copies."""
 
 import os
 import re
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from testkit.containers.engine import NoEngineError, find_engine
 from testkit.release.artifacts import run
+from testkit.release.part_files import ReleaseError
 from testkit.repository_files import DOMAINS
 
 BASES = ("PYTHON_IMAGE", "MAVEN_IMAGE")
@@ -49,20 +50,28 @@ def copied(dockerfile: str) -> list[str]:
     return [source for line in COPIED.findall(dockerfile) for source in line.split()]
 
 
-def make_context(folder: Path, context: Path, released: Path | None = None) -> Path:
-    """Fills a directory with the files that the service's Dockerfile copies, and returns it. Raises ReleaseError.
+def place_in_context(folder: Path) -> Path:
+    """Returns the path of a part in its context, as in the repository. Raises ReleaseError if none is copied."""
+    for place in map(Path, copied((folder / "Dockerfile").read_text())):
+        if folder.name in place.parts:
+            return Path(*place.parts[: place.parts.index(folder.name) + 1])
+    raise ReleaseError(f"the Dockerfile copies nothing from a folder {folder.name}: copy the part from its own")
 
-    A `released` wheel replaces the service itself; wheels of other parts beside it are used, too.
+
+def make_context(folder: Path, context: Path, released: Path | None = None) -> Path:
+    """Fills a directory with the files that the part's Dockerfile copies, and returns it. Raises ReleaseError.
+
+    A `released` wheel replaces the part itself; wheels of other parts beside it are used, too.
     """
     shutil.rmtree(context, ignore_errors=True)
-    service = context / "services" / folder.name
-    shutil.copytree(folder, service, ignore=BUILT)
+    part = context / place_in_context(folder)
+    shutil.copytree(folder, part, ignore=BUILT)
     shutil.copy2(folder / "constraints.txt", context)
     places = copied((folder / "Dockerfile").read_text())
     _place_published(folder, context, [place for place in places if place in PARTS], released)
     if released is not None:
-        shutil.rmtree(service / "src")
-        _hand_over(released, service)
+        shutil.rmtree(part / "src")
+        _hand_over(released, part)
     if "domains" in places:
         shutil.copytree(DOMAINS, context / "domains")
     for place in IN_WHEELS.intersection(places):
@@ -70,9 +79,9 @@ def make_context(folder: Path, context: Path, released: Path | None = None) -> P
     return context
 
 
-def build_image(context: Path, service: str, version: str) -> str:
-    """Builds `statecast/<service>:<version>`; returns a line with the result or the reason. Raises ContainerError."""
-    tag = f"statecast/{service}:{version}"
+def build_image(context: Path, folder: Path, version: str) -> str:
+    """Builds `statecast/<folder>:<version>`; returns a line with the result or the reason. Raises ContainerError."""
+    tag = f"statecast/{folder.name}:{version}"
     try:
         engine = find_engine()
     except NoEngineError as error:
@@ -80,13 +89,13 @@ def build_image(context: Path, service: str, version: str) -> str:
     flags = shlex.split(os.environ.get("IMAGE_BUILD_FLAGS", ""))
     bases = [f"{name}={value}" for name in BASES if (value := os.environ.get(name))]
     arguments = [flag for base in bases for flag in ("--build-arg", base)]
-    dockerfile = context / "services" / service / "Dockerfile"
+    dockerfile = context / place_in_context(folder) / "Dockerfile"
     engine.run("build", *flags, *arguments, "-f", str(dockerfile), "-t", tag, str(context))
     return f"{tag}, {engine.size_bytes(tag) / MB:.0f} MB"
 
 
 def _place_published(folder: Path, context: Path, places: Sequence[str], released: Path | None) -> None:
-    """Puts the wheel of each part, in the range of versions that the service accepts, into its path."""
+    """Puts the wheel of each part, in the range of versions that the part accepts, into its path."""
     needed = tomllib.loads((folder / "pyproject.toml").read_text())["project"]["dependencies"]
     wanted = [each for each in needed if each.startswith(tuple(PARTS[place] for place in places))]
     wheels = context / "wheels"
