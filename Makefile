@@ -137,6 +137,10 @@ contract: install ## Lint the contract and check that it breaks neither its guar
 	    $(BIN)/buf breaking --against "$$guard"
 	done
 
+.PHONY: broken-forms
+broken-forms: install ## Break each form that is stored or exchanged (docs/compatibility.md), and show the test that turns red
+	$(BIN)/pytest -v tests/contract/test_released_contract.py tests/contract/test_broken_forms.py
+
 .PHONY: fast
 fast: $(VENV)/.services ## All tests that need neither Spark nor Kafka nor Maven, in a minute or two
 	node --test clients/javascript/tests/*.test.js

@@ -3,6 +3,10 @@
 `buf breaking` holds only those elements.
 """
 
+import json
+import re
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -11,9 +15,11 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto,
 
 import statecast
 from testkit.release.record import DESCRIPTORS, last_release
+from testkit.waiting import scaled
 
 ROOT = Path(__file__).parents[2]
 RELEASED = ROOT / "proto/released.binpb"
+RENUMBERED = re.compile(r'Previously present field "(\d+)" with name ".*" on message "(.*)" was deleted')
 
 
 def elements(descriptor_set: bytes) -> set[str]:
@@ -71,3 +77,28 @@ def test_the_guard_has_every_element_of_the_last_recorded_release() -> None:
 )
 def test_each_kind_of_element_is_looked_at(element: str) -> None:
     assert element in elements(statecast.descriptor_set())
+
+
+def own_messages(messages: Iterable[DescriptorProto], scope: str = "") -> Iterator[tuple[str, DescriptorProto]]:
+    for message in messages:
+        if not message.options.map_entry:
+            yield scope + message.name, message
+            yield from own_messages(message.nested_type, f"{scope}{message.name}.")
+
+
+def test_another_number_of_any_field_is_refused(tmp_path: Path) -> None:
+    changed = FileDescriptorSet.FromString(RELEASED.read_bytes())
+    fields = set[tuple[str, str]]()
+    for file in changed.file:
+        if file.package.startswith("statecast."):
+            for name, message in own_messages(file.message_type):
+                fields |= {(str(field.number), name) for field in message.field}
+                for field in message.field:
+                    field.number += 10_000
+    (tmp_path / "changed.binpb").write_bytes(changed.SerializeToString())
+    buf, against = Path(sys.executable).with_name("buf"), ("--against", RELEASED, "--error-format", "json")
+    command = [str(each) for each in (buf, "breaking", tmp_path / "changed.binpb", *against)]
+    ended = subprocess.run(command, cwd=ROOT / "proto", capture_output=True, text=True, timeout=scaled(60), check=False)
+    problems = [json.loads(line)["message"] for line in ended.stdout.splitlines()]
+
+    assert {match.groups() for match in map(RENUMBERED.match, problems) if match} == fields, ended.stderr

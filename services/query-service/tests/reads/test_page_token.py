@@ -47,10 +47,14 @@ def test_a_token_of_nobody_is_refused(token: str) -> None:
 
 def test_tokens_of_a_release_are_read() -> None:
     """If this fails, a token that a caller holds across an upgrade is refused: raise the version."""
-    of_scan, of_versions = "CAESCFeoJyayvFuiGgsKBWcAMQBtEgIBAg==", "CAESCG-yo0xQ6pPsIgQITRAq"
+    every_field = {"group_from": "a", "group_to": "b", "sort_from": "1", "sort_to": "2", "sort_prefix": "3"}
+    asked = scan(reverse=True, **every_field)
+    key = StateKey(group="g", sort="1", member="m")
+    of_key = ListVersionsRequest(store="s", key=key, page_token="CAESCCxVuh3SLvOYIgQITRAq")
 
-    assert page_token.decode_scan(scan(), of_scan) == Cursor(b"g\x001\x00m", 1 << 9 | 1)
-    assert page_token.decode_versions(versions(token=of_versions), 77) == 42
+    cursor = Cursor(b"g\x001\x00m", 1 << 9 | 1)
+    assert page_token.decode_scan(asked, "CAESCDn1Meqs3ZftGgsKBWcAMQBtEgIBAg==") == cursor
+    assert page_token.decode_versions(of_key, 77) == 42
 
 
 def versioned(token: str, version: int) -> str:

@@ -121,6 +121,8 @@ async def test_a_manifest_as_releases_before_the_message_wrote_it_is_read(backup
     sums = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
     change_manifest(
         backup,
+        version=1,
+        format=2,
         next_offset=2,
         taken_ms=int(empty.wall_ms()),
         files={name: {"size": path.stat().st_size, "sha256": sums[name]} for name, path in files.items()},

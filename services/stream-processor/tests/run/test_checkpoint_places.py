@@ -143,10 +143,11 @@ def make(files: MemoryFiles, time: Time) -> Callable[[], LeasedCheckpoints]:
     return lambda: LeasedCheckpoints(PLACE, files, lambda: time.now, time.pause)
 
 
-def test_a_free_one_is_taken_at_once(make: Callable[[], LeasedCheckpoints], time: Time) -> None:
+def test_a_free_one_is_taken_at_once(make: Callable[[], LeasedCheckpoints], time: Time, files: MemoryFiles) -> None:
     make().take()
 
     assert time.now == 0
+    assert json.loads(files.held[NOTE]).keys() == {"process", "token", "renewals"}
 
 
 def test_one_that_is_renewed_is_refused_and_its_holder_named(make: Callable[[], LeasedCheckpoints], time: Time) -> None:
@@ -158,6 +159,22 @@ def test_one_that_is_renewed_is_refused_and_its_holder_named(make: Callable[[], 
         make().take()
     assert time.now <= RENEW_S
     first.check()
+
+
+def test_one_that_the_last_release_renews_is_refused(
+    make: Callable[[], LeasedCheckpoints], time: Time, files: MemoryFiles
+) -> None:
+    """If this fails, two processors work on one place during an upgrade (docs/compatibility.md)."""
+
+    def renew() -> None:
+        note = {"process": "host-1, process 7", "token": "a", "renewals": round(time.now * 2), "of a later release": 1}
+        files.held[f"{PLACE}/lease.json"] = json.dumps(note).encode()
+
+    renew()
+    time.then = renew
+
+    with pytest.raises(SettingsError, match="another process, host-1, process 7, works on"):
+        make().take()
 
 
 def test_one_that_nobody_renews_is_taken_after_a_time(make: Callable[[], LeasedCheckpoints], time: Time) -> None:

@@ -1,5 +1,6 @@
 """A checkpoint is used only by a pipeline of the same meaning."""
 
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -11,12 +12,13 @@ from stream_processor import shapes
 from stream_processor.errors import NoteDamagedError, PipelineChangedError
 from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import Pipeline
-from stream_processor.run.checkpoints import STATE_VERSION, Checkpoints, LocalFiles, claim
+from stream_processor.run.checkpoints import Checkpoints, LocalFiles, claim
 from stream_processor.run.plan import TopicState, plan, topics_of
 from testkit.stream_processor import sales
 from testkit.stream_processor.changes import POSITION_CHANGES
 
 BY_KEY = "orders-by-key"
+RELEASED_NOTES = Path(__file__).with_name("released_notes")
 WITH_MESSAGE = {"topic": BY_KEY, "message": "statecast.orders.v1.Order"}
 
 
@@ -219,9 +221,18 @@ def test_more_partitions_are_refused_where_the_offset_is_the_order(
         place.claim(pipeline, orders=8)
 
 
+@pytest.mark.parametrize("name", [file.stem for file in sorted(RELEASED_NOTES.iterdir())])
+def test_a_checkpoint_of_the_last_release_goes_on(place: Place, shipped: Callable[..., Pipeline], name: str) -> None:
+    """If this fails, each checkpoint of 0.3.0 is refused at the upgrade (docs/compatibility.md)."""
+    shutil.copy(RELEASED_NOTES / f"{name}.json", place.directory)
+    (place.directory / name).mkdir()
+
+    assert place.claim(shipped(name)) == 1
+
+
 def test_a_state_of_another_form_is_refused(claimed: Place, shipped: Callable[..., Pipeline]) -> None:
     note = claimed.directory / f"{BY_KEY}.json"
-    note.write_text(note.read_text().replace(f'"state": {STATE_VERSION}', f'"state": {STATE_VERSION - 1}'))
+    note.write_text(note.read_text().replace('"state": 5', '"state": 6'))
 
     with pytest.raises(PipelineChangedError, match=r"the form of the state: changed .* new name and sink"):
         claimed.claim(shipped(BY_KEY))

@@ -84,6 +84,16 @@ def test_those_from_before_the_first_start_do_not_count(count: Count) -> None:
     assert count.counted == 0
 
 
+def test_the_count_of_the_last_release_goes_on(count: Count, tmp_path: Path) -> None:
+    """If this fails, letters that 0.3.0 has counted against the limit are forgotten (docs/compatibility.md)."""
+    count.topic.add(1, 2, 3, pipelines=BY_ITEM)
+    count.begin()
+    (tmp_path / "notes" / f"{TOPIC}.accepted.json").write_text('{"ends": {"0": 1}}')
+
+    assert count.check(count.begin()) == {}
+    assert count.counted == 2
+
+
 def test_a_join_counts_the_letters_of_each_of_its_tables(tmp_path: Path, shipped: Callable[..., Pipeline]) -> None:
     limits = DeadLetterLimits(
         [shipped("stores-with-sales")], lambda _: {}, lambda *_: [], Checkpoints(str(tmp_path), LocalFiles())

@@ -9,13 +9,16 @@ import pytest
 from stream_processor.run.checkpoints import Checkpoints, LocalFiles
 from stream_processor.run.letters import DeadLetter
 from stream_processor.run.replay import ReplayedRecord, ReplayNote, replay
-from stream_processor.steps.dead_letters import OFFSET, PARTITION, REASON, REPLAYED, TOPIC, TRUNCATED
+
+REPLAYED = "statecast-replayed"
 
 
 def letter(at: int, origin: int, reason: str = "wrong", topic: str = "orders", **more: bytes) -> DeadLetter:
-    own = {REASON: reason, TOPIC: topic, PARTITION: "3", OFFSET: str(origin)}
+    """Returns a letter with the headers of the last release (docs/compatibility.md)."""
+    own = {"reason": reason, "topic": topic, "partition": "3", "offset": str(origin), "pipelines": "orders-by-key"}
     headers = [(key.replace("_", "-"), value) for key, value in more.items()]
-    return DeadLetter(0, at, b"key", b"value", tuple(headers + [(key, value.encode()) for key, value in own.items()]))
+    headers += [(f"statecast-{key}", value.encode()) for key, value in own.items()]
+    return DeadLetter(0, at, b"key", b"value", tuple(headers))
 
 
 @pytest.fixture
@@ -92,11 +95,11 @@ def test_a_record_that_fails_again_names_only_its_last_replay(note: ReplayNote) 
 
 
 def test_the_letters_headers_are_the_last_ones() -> None:
-    forged = DeadLetter(0, 0, None, None, ((OFFSET, b"1"), (TOPIC, b"orders"), (PARTITION, b"0"), (OFFSET, b"2")))
+    forged = letter(0, 2, statecast_offset=b"1", statecast_pipelines=b"orders-by-item")
 
-    assert forged.origin == ("orders", 0, 2)
+    assert forged.origin == ("orders", 3, 2)
+    assert forged.pipelines == ["orders-by-key"]
     assert letter(0, 0, statecast_truncated=b"1").truncated
-    assert TRUNCATED == "statecast-truncated"
 
 
 def test_what_was_done_is_done_after_a_restart_and_what_was_left_can_be_done_later(
@@ -116,6 +119,13 @@ def test_what_was_done_is_done_after_a_restart_and_what_was_left_can_be_done_lat
     again.save()
 
     assert open_note().starts() == {0: 3}
+
+
+def test_a_note_of_the_last_release_is_read(open_note: Callable[..., ReplayNote], tmp_path: Path) -> None:
+    """If this fails, letters that 0.3.0 has put back are put back again (docs/compatibility.md)."""
+    (tmp_path / "note.json").write_text('{"topic_id": "topic-1", "next": {"0": 3}, "left": {"0": [1]}}')
+
+    assert [open_note().is_done(0, offset) for offset in range(4)] == [True, False, True, False]
 
 
 def test_what_is_not_saved_is_not_done(note: ReplayNote, open_note: Callable[..., ReplayNote]) -> None:
