@@ -45,6 +45,17 @@ def test_tests_of_a_module_that_starts_large_processes_are_marked(pytester: pyte
     assert selected(pytester, "-m", "not stack") == {"test_plain"}
 
 
+def test_figures_are_printed_at_the_end_where_there_are_any(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function")
+    pytester.makepyfile(
+        test_it="def test_measures(figures): figures.append('ready after 3 s')", test_plain="def test_plain(): ..."
+    )
+    both, plain = (pytester.runpytest("-p", "testkit.pytest_plugin", *files) for files in ([], ["test_plain.py"]))
+
+    both.stdout.fnmatch_lines(["*= figures =*", "ready after 3 s"])
+    plain.stdout.no_fnmatch_line("*= figures =*")
+
+
 def test_the_time_that_a_test_may_take_is_stretched(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("testkit.waiting.TIMEOUT_SCALE", 3)
     pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\ntimeout = 20")

@@ -16,19 +16,6 @@ from testkit.containers.stand_ins import kafka_from_jars, kong_from_envoy, with_
 from testkit.ports import free_port
 
 STAND_INS = os.environ.get("STAND_INS", "kafka kong").split()
-FIGURES = pytest.StashKey[list[str]]()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Makes room for the figures of the run."""
-    config.stash[FIGURES] = []
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Prints how large the images are, and how long they and the stack took."""
-    terminalreporter.section("images and containers")
-    for line in config.stash[FIGURES]:
-        terminalreporter.line(line)
 
 
 @pytest.fixture(scope="session")
@@ -44,11 +31,11 @@ def engine() -> Engine:
 
 
 @pytest.fixture(scope="session")
-def images(engine: Engine, pytestconfig: pytest.Config) -> None:
+def images(engine: Engine, figures: list[str]) -> None:
     """Builds what is not up to date."""
     for image, took_s in build_images(engine):
         size = engine.size_bytes(image) / MB
-        pytestconfig.stash[FIGURES].append(f"{image:40} {size:6.0f} MB, built or found in {took_s:.0f} s")
+        figures.append(f"{image:40} {size:6.0f} MB, built or found in {took_s:.0f} s")
 
 
 @pytest.fixture(scope="session")
@@ -72,12 +59,12 @@ def compose(kafka_port: int, tmp_path_factory: pytest.TempPathFactory) -> Compos
 
 
 @pytest.fixture(scope="session")
-def stack(engine: Engine, images: None, compose: ComposeFile, pytestconfig: pytest.Config) -> Iterator[ContainerStack]:
+def stack(engine: Engine, images: None, compose: ComposeFile, figures: list[str]) -> Iterator[ContainerStack]:
     """The running stack; whoever ends a container starts it again."""
     project = f"statecast-test-{uuid4().hex[:6]}"
     with running_containers(ContainerStack(engine, project, compose, COMPOSE_FILE.parent)) as stack:
         for name, seconds in stack.ready_s.items():
-            pytestconfig.stash[FIGURES].append(f"{name:20} ready after {seconds:5.1f} s")
+            figures.append(f"{name:20} ready after {seconds:5.1f} s")
         yield stack
 
 

@@ -26,25 +26,6 @@ KUBECONFIG = os.environ.get("KUBECONFIG")
 IMAGE_PREFIX = os.environ.get("IMAGE_PREFIX", "")
 CHOSEN_STAND_INS = os.environ.get("STAND_INS", " ".join(STAND_INS)).split()
 SOURCE = "order-source"
-FIGURES = pytest.StashKey[list[str]]()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Makes room for the figures of the run."""
-    config.stash[FIGURES] = []
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Prints how large the images are, and how long the node, the pods and each rollout took."""
-    terminalreporter.section("Kubernetes")
-    for line in config.stash[FIGURES]:
-        terminalreporter.line(line)
-
-
-@pytest.fixture(scope="session")
-def figures(pytestconfig: pytest.Config) -> list[str]:
-    """Lines that are printed at the end of the run."""
-    return pytestconfig.stash[FIGURES]
 
 
 @pytest.fixture(scope="session")

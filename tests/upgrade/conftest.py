@@ -14,8 +14,6 @@ from mixed_versions.versions import Versions
 from local_stack.running_stack import RunningStack
 from testkit.waiting import scaled
 
-TABLE = pytest.StashKey[list[str]]()
-
 
 class KeepingProducer:
     """A producer that keeps the values that it has sent."""
@@ -34,18 +32,6 @@ class KeepingProducer:
         return self._producer.flush(timeout)
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Makes room for the table."""
-    config.stash[TABLE] = []
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Prints the steps: which versions ran, and what the clients saw."""
-    terminalreporter.section("Two versions side by side")
-    for line in config.stash[TABLE]:
-        terminalreporter.write_line(line)
-
-
 @pytest.fixture(scope="module")
 def versions(tmp_path_factory: pytest.TempPathFactory) -> Versions:
     """The last release of each part."""
@@ -62,9 +48,9 @@ def stack(versions: Versions, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.fixture
-def upgrade(stack: RunningStack, versions: Versions, request: pytest.FixtureRequest) -> Upgrade:
+def upgrade(stack: RunningStack, versions: Versions, figures: list[str]) -> Upgrade:
     """Steps from one version to another, under load."""
     producer = KeepingProducer(stack.file.kafka.bootstrap)
     source = OrderSource(stack.file.kafka.bootstrap, producer=producer)
     load = OrderLoad(gateway_of(stack), client_of(stack, "operator"), source, producer.values)
-    return Upgrade(stack, versions, load, request.config.stash[TABLE])
+    return Upgrade(stack, versions, load, figures)

@@ -35,6 +35,9 @@ MARKERS = (
 )
 
 
+FIGURES = pytest.StashKey[list[str]]()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the markers, and takes the clock out of property tests: a busy machine makes none of them fail."""
     give_children_default_signals()
@@ -42,6 +45,15 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", marker)
     settings.register_profile("statecast", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("statecast")
+    config.stash[FIGURES] = []
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Prints the figures of the run, where it has any."""
+    if figures := config.stash[FIGURES]:
+        terminalreporter.section("figures")
+        for line in figures:
+            terminalreporter.write_line(line)
 
 
 def give_children_default_signals() -> None:
@@ -73,6 +85,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.
             markers.add("stack")
         for marker in sorted(markers):
             item.add_marker(marker)
+
+
+@pytest.fixture(scope="session")
+def figures(pytestconfig: pytest.Config) -> list[str]:
+    """Lines that are printed at the end of the run: how long things took, how large they are, a table."""
+    return pytestconfig.stash[FIGURES]
 
 
 @pytest.fixture(scope="session")
