@@ -1,7 +1,7 @@
 """A breaking change of each form of docs/compatibility.md turns the test of that form red: `make broken-forms`.
 
-The change is made in a copy of the part's sources, which its tests then import. A form that is a message of the contract
-is held by `buf breaking`, of which `test_released_contract.py` shows the same.
+The change is made in a copy of the part's sources, which its tests then import. A form that is a message of the
+contract is held by `buf breaking`, of which `test_released_contract.py` shows the same.
 """
 
 import os
