@@ -1,7 +1,7 @@
 """The message types that can be named: those of the contract, and those of a directory that a team mounts.
 
 The directory holds `.proto` files, which are compiled when they are read, and serialized FileDescriptorSets (`.binpb`),
-such as `protoc --descriptor_set_out` and `buf build` write. Both may import what the contract has.
+such as `protoc --descriptor_set_out` and `buf build` write. Both may import files of the contract.
 """
 
 import subprocess
@@ -83,7 +83,7 @@ def _contract() -> bytes:
 
 @cache
 def _files_of_contract() -> frozenset[str]:
-    """The files whose generated code is installed; one that is mounted below statecast/ has none."""
+    """Names the files with installed generated code; a file that is mounted below statecast/ has none."""
     return frozenset(file.name for file in FileDescriptorSet.FromString(_contract()).file)
 
 
@@ -106,7 +106,7 @@ def _with_mounted(contract: bytes, directory: Path) -> bytes:
 
 
 def _files_of(directory: Path, suffix: str) -> list[Path]:
-    """The files below the directory; what is hidden is passed over, as a ConfigMap mounts its files twice."""
+    """Returns the files below the directory, except hidden ones: a ConfigMap mounts its files twice, once hidden."""
     paths = (path for path in directory.rglob(f"*{suffix}") if path.is_file())
     return sorted(path for path in paths if not any(p.startswith(".") for p in path.relative_to(directory).parts))
 
@@ -124,7 +124,7 @@ def _read_set(path: Path) -> list[FileDescriptorProto]:
 
 
 def _compiled(directory: Path, sources: Iterable[Path], known: _Sources) -> list[FileDescriptorProto]:
-    """The descriptors of .proto files and of what they import. Raises DescriptorsError with the file and the line."""
+    """Compiles .proto files; also returns their imports. Raises DescriptorsError with the file and the line."""
     if find_spec("grpc_tools") is None:
         raise DescriptorsError(f"{directory} has .proto files: install grpcio-tools, or put descriptor sets there")
     well_known = files("grpc_tools") / "_proto"
@@ -163,7 +163,7 @@ def _add(known: _Sources, added: Iterable[FileDescriptorProto], source: str) -> 
 
 
 def _comparable(file: FileDescriptorProto) -> bytes:
-    """The file without what only some compilers write: the JSON names that follow from the fields' names."""
+    """Removes JSON names that follow from the fields' names, since only some compilers write them."""
     copy = FileDescriptorProto.FromString(file.SerializeToString())
     messages = list(copy.message_type)
     for message in messages:

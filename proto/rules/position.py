@@ -31,7 +31,7 @@ def position_text(position: HasPosition) -> str:
 
 
 def covers(reader: HasPosition | None, position: HasPosition) -> bool:
-    """Returns whether a reader who is at `reader` already has what is at `position`.
+    """Returns whether a reader at `reader` already has the state at `position`.
 
     False where the reader has read nothing, or has read another epoch.
     """

@@ -1,4 +1,4 @@
-"""A domain's directory: what is read, and what is refused."""
+"""Reading a domain's directory, and refusing a wrong one."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a process says when it cannot go on."""
+"""Errors that end a process."""
 
 from statecast_service.errors import ServiceError
 

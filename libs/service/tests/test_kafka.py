@@ -165,7 +165,7 @@ def test_a_password_of_two_lines_is_refused_and_not_shown(load: Load, files: dic
 
 
 class RefusedClient:
-    """A client whose broker refuses its password at each poll."""
+    """A client that has its password refused at each poll."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self.passwords = [options["sasl.password"]]

@@ -1,1 +1,1 @@
-"""What a domain's files say: its pipelines and what they keep; without Spark, Kafka or the contract."""
+"""Reads a domain's files and derives topics and stores from them; without Spark, Kafka or the contract."""

@@ -1,4 +1,4 @@
-"""Derives topics and stores from domains, and refuses domains that do not go together."""
+"""Derives topics and stores from domains, and refuses domains that contradict each other."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,7 +31,7 @@ class Derivation:
 
 
 def derive(domains: Sequence[Domain]) -> Derivation:
-    """Raises DomainFileError or PipelineFileError when a name is there twice, or a topic is declared nowhere."""
+    """Raises DomainFileError or PipelineFileError for a name that is defined twice, or a topic that is not declared."""
     system = _System()
     for domain in domains:
         system.declare(domain)

@@ -10,10 +10,10 @@ DOMAIN_FILE = "domain.yaml"
 
 
 def pipeline_files(paths: Iterable[Path]) -> list[Path]:
-    """The files that the paths stand for, each once: a directory for its pipelines and those of its directories.
+    """Returns the pipeline files of the paths, each once: of a directory, its `*.yaml` and those one level below.
 
-    `domain.yaml` is never one of them, so that `orders/*.yaml` may be given too, and neither is what begins with a dot,
-    as ConfigMaps have it. Raises DomainFileError for a directory without any.
+    Leaves out `domain.yaml`, so that `orders/*.yaml` can be passed, and names that begin with a dot, which mounted
+    ConfigMaps contain. Raises DomainFileError for a directory without pipelines.
     """
     files: dict[Path, None] = {}
     for path in paths:

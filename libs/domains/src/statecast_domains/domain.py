@@ -1,4 +1,4 @@
-"""A domain: a directory of pipelines, and `domain.yaml` with what is beside them."""
+"""A domain: a directory of pipelines, and `domain.yaml` with its other parts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from statecast_domains.pipeline_file import PipelineFile, misplaced, read
 
 @dataclass(frozen=True)
 class Domain:
-    """What the files of a directory say, each sound by itself."""
+    """The files of a directory, each of them valid by itself."""
 
     directory: Path
     file: DomainFile
@@ -24,15 +24,15 @@ class Domain:
 
     @property
     def domain_file(self) -> Path:
-        """Where what is beside the pipelines stands, or would stand."""
+        """The path of `domain.yaml`, which need not exist."""
         return self.directory / DOMAIN_FILE
 
 
 def read_domains(directories: Iterable[Path]) -> list[Domain]:
-    """The domains of the directories, each once: a directory of one, or of many that are directories in it.
+    """Returns the domains, each once. A directory is a domain, or holds domains as directories.
 
-    Raises DomainFileError, or PipelineFileError, naming the file, the key and the nearest valid name. Whether names
-    are in the contract is not known here.
+    Raises DomainFileError, or PipelineFileError, naming the file, the key and the nearest valid name. Does not check
+    that names are in the contract.
     """
     domain_directories = dict.fromkeys(each for directory in directories for each in _domain_directories(directory))
     return [_read(directory) for directory in domain_directories]

@@ -1,7 +1,7 @@
-"""What is wrong with the files of a domain: a ServiceError, which is one line and has the exit status of the process.
+"""Errors in the files of a domain: each is a ServiceError, with a text of one line and the process's exit status.
 
 DomainFileError         a file of a domain is wrong
-└── PipelineFileError   it is a pipeline's
+└── PipelineFileError   a pipeline's file is wrong
 """
 
 from statecast_service.errors import ServiceError

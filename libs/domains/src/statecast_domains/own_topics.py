@@ -1,4 +1,4 @@
-"""The topics that every system has, whatever its domains are: records of the edges, and messages of job runners."""
+"""The topics that every system has, independent of its domains: records of the edges, messages of job runners."""
 
 from statecast_domains.derived import EDGE, JOBS, QUERY_SERVICE, Topic
 from statecast_domains.store_definition import StoreDefinition

@@ -1,4 +1,4 @@
-"""Finds topics that are not kept as they are read: tables that are not compacted, changes and events that are."""
+"""Finds topics with the wrong `cleanup.policy`: tables that are not compacted, changes and events that are."""
 
 from collections.abc import Iterator, Mapping
 
@@ -21,7 +21,7 @@ def keeps_rows(pipeline: PipelineFile) -> bool:
 
 
 def misread_topics(pipeline: PipelineFile, policies: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Finds topics that are not kept as the pipeline reads them: yields the key in the file, and the problem.
+    """Finds topics with the wrong `cleanup.policy` for the pipeline: yields the key in the file, and the problem.
 
     `policies` has the `cleanup.policy` by topic, as far as it is known.
     """

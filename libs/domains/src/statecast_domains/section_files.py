@@ -1,4 +1,4 @@
-"""Reads a file of sections, says what is wrong in it, and gives the JSON Schema by which editors check it."""
+"""Reads a file of sections, explains its errors, and makes the JSON Schema by which editors check it."""
 
 import json
 from datetime import timedelta
@@ -61,7 +61,7 @@ def schema_of(form: type[Section], title: str) -> str:
 
 
 def _plain(node: Any) -> Any:
-    """Without what pydantic adds and no person would write: titles, and null for what is left out."""
+    """Removes pydantic's additions that no person would write: titles, and null as the value of an omitted key."""
     if isinstance(node, list):
         return [_plain(each) for each in node]
     if not isinstance(node, dict):

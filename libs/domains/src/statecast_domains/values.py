@@ -1,4 +1,4 @@
-"""The forms of a file's values: paths, SQL, durations as `500ms`, sizes as `64KiB`, and where a topic is begun."""
+"""Values in files: paths, SQL, durations like `500ms`, sizes like `64KiB`, and starting offsets."""
 
 import re
 from datetime import UTC, date, datetime, timedelta
@@ -83,7 +83,7 @@ EARLIEST, LATEST = "earliest", "latest"
 
 
 def parse_starting_offsets(value: object) -> str:
-    """Where a topic is begun: EARLIEST, LATEST, or a moment as text in UTC. Raises ValueError for any other form."""
+    """Parses starting offsets: EARLIEST, LATEST, or a moment as text in UTC. Raises ValueError for any other form."""
     if value in (EARLIEST, LATEST):
         return str(value)
     try:

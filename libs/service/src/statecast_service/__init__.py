@@ -1,1 +1,1 @@
-"""What every service does in the same way: settings, logs, TLS, health, metrics server and Kafka options."""
+"""The chassis of every service: settings, logs, TLS, health, metrics server and Kafka options."""

@@ -1,4 +1,4 @@
-"""Python's collector of reference cycles, in a process whose objects live long."""
+"""Tunes Python's garbage collector for a process with many long-lived objects."""
 
 import gc
 
@@ -6,10 +6,10 @@ THRESHOLDS = (20_000, 50, 50)
 
 
 def collect_seldom() -> None:
-    """Exempts what the process has at its start from collection, and makes collections rare from now on.
+    """Exempts the objects that exist now from collection, and makes later collections rare.
 
-    A full one visits every object: 0.3 s at 5,000 sockets, in which nobody is served. What comes and goes by the
-    thousand (records, sessions) must be free of cycles, so that nothing waits for it.
+    A full collection visits every object and blocks the process: 0.3 s at 5,000 sockets. Objects that come and go by
+    the thousand (records, sessions) must be free of cycles, so that reference counting alone frees them.
     """
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)

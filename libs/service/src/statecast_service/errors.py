@@ -1,4 +1,4 @@
-"""What the chassis raises; a service derives from these, or maps them in its `__main__`.
+"""Errors of the chassis; a service derives from them, or maps them in its `__main__`.
 
 ServiceError            the process ends with the text as one line
 ├── SettingsError       an environment variable, or a file that it names, is wrong
@@ -9,7 +9,7 @@ from typing_extensions import override
 
 
 class ServiceError(Exception):
-    """The process cannot go on; the text says what to do, on one line, whatever it quotes."""
+    """The process cannot go on; the text is one line that says what to do, even if it quotes several lines."""
 
     exit_status = 1
 

@@ -68,7 +68,7 @@ class HealthServer:
         liveness: Reason = lambda: None,
         notes: Callable[[], Sequence[str]] = lambda: (),
     ) -> None:
-        """Both probes, and the `notes` that /readyz tells beside its reason, are asked from other threads, at any time.
+        """Other threads call both probes and `notes`, which /readyz adds to its reason, at any time.
 
         A note is a line about a part that does not work, while the service does.
         """

@@ -1,4 +1,4 @@
-"""How a service reaches Kafka: settings that are written once, and what librdkafka and Java's clients call them.
+"""Connects services to Kafka: one set of settings, translated into options for librdkafka and for Java clients.
 
 A property has librdkafka's name in the properties file, and that name in capitals with underscores as a variable:
 `security.protocol` is `WS_EDGE_KAFKA_SECURITY_PROTOCOL`. Passwords are in files of their own, never in a variable. Only
@@ -20,13 +20,13 @@ from statecast_service.settings import ServiceSettings, suggest
 MAX_RECONNECT_MS = 1000
 METADATA_REFRESH_MS = 5000
 REQUEST_TIMEOUT_MS = 10_000
-"""A broker that accepts connections and says nothing is left after this, for the new leader of its partitions."""
+"""A client gives up on a broker that accepts connections but never answers, and turns to the partitions' new leader."""
 REMINDER_S = 10.0
-"""How often a client says that it is refused, which it may be several times a second."""
+"""The shortest time between two log lines about refusals, which may come several times a second."""
 SASL = {"kafka_sasl_username", "kafka_sasl_password_location"}
 SSL = {"kafka_ssl_ca_location", "kafka_ssl_certificate_location", "kafka_ssl_key_location"}
 POLLING = ("poll", "consume", "flush")
-"""The methods in which a client calls back."""
+"""The methods from which a client invokes its callbacks."""
 LOGIN_MODULES = {"PLAIN": "plain.PlainLoginModule"}
 DENIED = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic",
@@ -92,11 +92,11 @@ class KafkaSettings(ServiceSettings):
         return self
 
     def group(self, name: str) -> str:
-        """The consumer group that a service calls `name`, as Kafka knows it."""
+        """Returns the group id in Kafka: the prefix of the settings and the service's own `name`."""
         return f"{self.kafka_group_prefix}{name}"
 
     def kafka_password(self) -> str:
-        """What the password's file has now, without the end of its line. Raises ValueError when it is no text."""
+        """Reads the password from its file, without the line's end. Raises ValueError unless the file has one line."""
         file = self.kafka_sasl_password_location
         try:
             password = "" if file is None else file.read_text(encoding="utf-8").rstrip("\r\n")
@@ -118,14 +118,14 @@ PROPERTIES = {
 def client_options(kafka: KafkaSettings) -> dict[str, Any]:
     """Returns the options of every client of librdkafka.
 
-    The client writes nothing to standard error, and is back within a second of the broker.
+    The client writes nothing to standard error, and reconnects within a second of the broker's return.
     """
     options: dict[str, Any] = {
         "bootstrap.servers": kafka.kafka_bootstrap,
         "reconnect.backoff.max.ms": MAX_RECONNECT_MS,
         "topic.metadata.refresh.interval.ms": METADATA_REFRESH_MS,
         "socket.timeout.ms": REQUEST_TIMEOUT_MS,
-        "log_level": 0,  # what the client has to say comes as errors
+        "log_level": 0,  # the client reports through its error callback
         "security.protocol": kafka.kafka_security_protocol,
     }
     if "SASL" in kafka.kafka_security_protocol:
@@ -138,7 +138,7 @@ def client_options(kafka: KafkaSettings) -> dict[str, Any]:
 def java_options(kafka: KafkaSettings, callback_handler: str) -> dict[str, str]:
     """Returns the options of every client in Java. They name files, so secrets are neither in a plan nor in a log.
 
-    `callback_handler` is a class that answers with the login module's options `user` and what is in `password_file`.
+    `callback_handler` is a class that signs in with the login module's `user` and the content of `password_file`.
     """
     options = {"bootstrap.servers": kafka.kafka_bootstrap, "security.protocol": kafka.kafka_security_protocol}
     if kafka.kafka_sasl_password_location and "SASL" in kafka.kafka_security_protocol:
@@ -162,7 +162,7 @@ def java_options(kafka: KafkaSettings, callback_handler: str) -> dict[str, str]:
 
 
 class Client(Protocol):
-    """What the clients of confluent-kafka have in common."""
+    """The method that `connect` needs of a client of confluent-kafka."""
 
     def set_sasl_credentials(self, username: str, password: str) -> None: ...
 
@@ -176,11 +176,11 @@ def connect(
     options: Mapping[str, Any] | None = None,
     on_error: Callable[[KafkaError], None] | None = None,
 ) -> C:
-    """Makes a client with `options` of its own; its `group.id` gets the prefix of the settings.
+    """Makes a client with additional `options`; its `group.id` gets the prefix of the settings.
 
-    `on_error` gets what the client has to say, in the thread that polls it; most of it passes by itself, unless
-    `error.fatal()`. Without it, only what a broker refuses is logged: credentials, certificates, the protocol. A
-    client whose password is refused takes it from its file anew; it must be polled for both.
+    `on_error` receives the client's errors, in the thread that polls; the client recovers from most of them, but not
+    if `error.fatal()`. Without `on_error`, only refusals are logged: of credentials, certificates or the protocol.
+    When a broker refuses the password, the client reads it from its file again. Both happen only while it is polled.
     """
     refused: list[KafkaError] = []
     reminded_at_s = -REMINDER_S
@@ -196,7 +196,7 @@ def connect(
             _log.warning("kafka refuses the connection", reason=error.str())
 
     def renewing(method: Callable[..., Any]) -> Callable[..., Any]:
-        # Within its callback a client takes no call: from this thread it would end the process, another one would wait.
+        # A client must not be called within its callback: this thread would end the process, another one would block.
         def call(self: C, *arguments: Any, **named: Any) -> Any:
             result = method(self, *arguments, **named)
             if refused:
@@ -222,7 +222,7 @@ def _renew_password(client: Client, kafka: KafkaSettings) -> None:
 
 
 def is_refusal(error: KafkaError) -> bool:
-    """Whether waiting does not help: credentials, certificates or the protocol are wrong, on one side."""
+    """Whether waiting is useless, because one side has wrong credentials, certificates or protocol."""
     return error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL) or "security.protocol" in error.str()
 
 
@@ -237,7 +237,7 @@ def denied(operation: str, kind: str, name: str) -> str:
 
 
 def _properties_of(file: Path) -> dict[str, str]:
-    """The settings of a properties file. Raises ValueError that names the file and the line's property."""
+    """Reads the settings of a properties file. Raises ValueError that names the file and the unknown property."""
     try:
         lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
@@ -253,5 +253,5 @@ def _properties_of(file: Path) -> dict[str, str]:
 
 
 def _content(file: Path) -> str:
-    """What Java's clients replace by the content of the file, when they connect."""
+    """Returns a placeholder that Java clients replace with the content of the file when they connect."""
     return f"${{directory:{file.absolute().parent}:{file.name}}}"

@@ -1,4 +1,4 @@
-"""Reads and creates the topics of a Kafka cluster, for commands that make topics what files say."""
+"""Reads and creates the topics of a Kafka cluster, for commands that create topics from files."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -21,13 +21,13 @@ class BrokerAwayError(ServiceError):
 
 
 class TopicRefusedError(ServiceError):
-    """The broker refused to create a topic, or to tell its settings."""
+    """The broker refused to create a topic, or to describe its settings."""
 
 
 class Cluster:
-    """The cluster behind one bootstrap address; no wait lasts longer than `timeout_s` from when it was made.
+    """The cluster behind one bootstrap address; `timeout_s` from its construction on, every wait ends.
 
-    `option` is what the caller calls the address.
+    Errors name the address by the caller's `option`.
     """
 
     def __init__(self, kafka: KafkaSettings, timeout_s: float, option: str = "--bootstrap-server") -> None:
@@ -39,7 +39,7 @@ class Cluster:
         self._deadline = time.monotonic() + timeout_s
 
     def wait(self, say: Callable[[str], None]) -> None:
-        """Returns once a broker answers, saying that it waits if it must. Raises BrokerAwayError in the end."""
+        """Waits until a broker answers; `say` reports the wait, if any. Raises BrokerAwayError at the deadline."""
         if self._answers():
             return
         say(f"waiting for a broker at {self._bootstrap}, {self._timeout_s:g} s at most")
@@ -49,7 +49,7 @@ class Cluster:
                 raise BrokerAwayError(f"no broker answers at {self._bootstrap} after {self._timeout_s:g} s: {todo}")
 
     def create(self, topics: Sequence[DeclaredTopic], replication_factor: int | None) -> None:
-        """Creates the topics; one that somebody else creates meanwhile is fine. Raises TopicRefusedError."""
+        """Creates the topics; accepts one that exists by now. Raises TopicRefusedError."""
         factor = replication_factor or BROKERS_DEFAULT_REPLICATION
         new = [NewTopic(topic.name, topic.partitions, factor, config=dict(topic.config)) for topic in topics]
         if not new:

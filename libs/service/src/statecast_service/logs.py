@@ -1,4 +1,4 @@
-"""How logs look: lines for people on a terminal, one JSON object a line anywhere else."""
+"""Configures logs: lines for people on a terminal, one JSON object a line anywhere else."""
 
 import logging
 import sys
@@ -11,7 +11,7 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 
 
 class LogStream(Protocol):
-    """Where log lines go: standard error, or what stands before it."""
+    """The stream that takes log lines: standard error, or a wrapper of it."""
 
     def write(self, text: str, /) -> object: ...
     def flush(self) -> object: ...
@@ -21,8 +21,8 @@ class LogStream(Protocol):
 def configure_logs(level: LogLevel = "info", instance: str | None = None, stream: LogStream | None = None) -> None:
     """Sends all logs from `level` on to `stream`, or standard error; may be called again.
 
-    The `instance`, if there is one, stands in each line. Libraries that log by the standard library (uvicorn, grpc) are
-    heard from warnings on, in the same form.
+    Each line has the `instance`, if it is set. Libraries that use the standard library's logging (uvicorn, grpc) log
+    from warnings on, in the same form.
     """
     stream = stream or sys.stderr
     shared: list[Processor] = [

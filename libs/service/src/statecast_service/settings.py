@@ -21,9 +21,9 @@ MAX_COMPARED = 80  # comparing takes the product of the lengths, and the wrong n
 
 
 class ServiceSettings(BaseSettings):
-    """What the settings of a service derive from; each field is the variable of its name in capitals after the prefix.
+    """Base of the settings of every service. A field's variable is the prefix and the field's name in capitals.
 
-    A service sets `model_config = SettingsConfigDict(env_prefix="WS_EDGE_")`. A variable that is empty counts as unset.
+    A service sets `model_config = SettingsConfigDict(env_prefix="WS_EDGE_")`. An empty variable counts as unset.
     Rules over several fields are `model_validator`s that raise ValueError and name the variables.
     """
 
@@ -51,7 +51,7 @@ class DescriptorSettings(ServiceSettings):
     )
 
     def with_descriptors(self, read: Callable[[Path | None], T]) -> T:
-        """Returns what `read` makes of the directory. Raises SettingsError for its ValueError, naming the variable."""
+        """Returns `read(directory)`. Turns its ValueError into a SettingsError that names the variable."""
         try:
             return read(self.descriptors)
         except ValueError as error:

@@ -1,8 +1,8 @@
 """TLS from PEM files that settings name: reads and checks them, and makes credentials for gRPC.
 
 Three shapes: a port (`server_tls`), connections to one (`channel_tls`), and both sides between equals (`mutual_tls`).
-Each takes the names of the settings' fields, is None when none of them is set, and raises SettingsError that names the
-variable that is wrong.
+Each takes the names of settings' fields, returns None when none of them is set, and raises SettingsError that names the
+wrong variable.
 """
 
 import ssl
@@ -28,7 +28,7 @@ class PortSettings(ServiceSettings):
 
 @dataclass(frozen=True)
 class Pem:
-    """A file, and what stood in it when it was checked."""
+    """A file, and its content when it was checked."""
 
     file: Path
     content: bytes
@@ -36,7 +36,7 @@ class Pem:
 
 @dataclass(frozen=True)
 class Tls:
-    """What one side of a connection shows, and whose certificates it accepts."""
+    """The certificate and key of one side of a connection, and the CA by which it verifies the other side."""
 
     certificate: Pem | None
     key: Pem | None
@@ -44,7 +44,7 @@ class Tls:
 
     @property
     def mutual(self) -> bool:
-        """Whether a port lets nobody in without a certificate of the CA."""
+        """Whether a port accepts only clients with a certificate of the CA."""
         return self.ca is not None
 
     def server_credentials(self) -> grpc.ServerCredentials:
@@ -55,7 +55,7 @@ class Tls:
         return grpc.ssl_server_credentials(pairs, _content(self.ca), require_client_auth=self.mutual)
 
     def channel_credentials(self) -> grpc.ChannelCredentials:
-        """Returns the credentials of a connection to a port whose certificate is of the CA."""
+        """Returns the credentials of a connection to a port with a certificate of the CA."""
         return grpc.ssl_channel_credentials(_content(self.ca), _content(self.key), _content(self.certificate))
 
 
@@ -86,7 +86,7 @@ def mutual_tls(settings: PortSettings, certificate: str, key: str, ca: str) -> T
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody but this machine reaches what listens there."""
+    """Whether a port of that host can be reached from this machine only."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""What Kafka takes as the name of a topic, for files and options that name one."""
+"""Kafka's rule for topic names, for files and options that name topics."""
 
 import re
 from typing import Annotated
@@ -10,7 +10,7 @@ TOPIC_NAME = rf"^(?!\.{{1,2}}$)[a-zA-Z0-9._-]{{1,{MAX_TOPIC_NAME}}}$"
 
 
 def is_topic_name(text: str) -> bool:
-    """Whether Kafka takes the text as a topic's name."""
+    """Whether Kafka accepts the text as a topic's name."""
     return re.fullmatch(TOPIC_NAME, text) is not None
 
 

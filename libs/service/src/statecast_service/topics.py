@@ -1,4 +1,4 @@
-"""Topics as files declare them and as they are, and what is different; without Kafka."""
+"""Compares topics as files declare them with topics as they are; without Kafka."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class DeclaredTopic(Protocol):
-    """A topic as a file declares it. `config` has Kafka's names and values, only those that the file names."""
+    """A topic as a file declares it. `config` has only the settings that the file names, under Kafka's names."""
 
     @property
     def name(self) -> str: ...

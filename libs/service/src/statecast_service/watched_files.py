@@ -1,4 +1,4 @@
-"""Notices that files have changed which a service reads while it runs, and hands over what they hold."""
+"""Follows files that may change while a service runs, and hands over their new content."""
 
 import asyncio
 from collections.abc import Callable, Set
@@ -12,11 +12,11 @@ T = TypeVar("T")
 
 
 class Settled(Generic[T]):
-    """Looks at something again and again, and tells what is new there once two looks in a row have seen the same.
+    """Polls a value, and reports a change once two looks in a row see the same value.
 
-    A file that is looked at while it is being written holds a part of what it is to hold, and the part may well be
-    sound. What the first two looks see is new, too. Looks are compared by `==`, so a file is best looked at by its
-    content: a mounted ConfigMap changes by a symbolic link above the file, whose own name and path stay.
+    A look may catch a file half written, and that half may well be valid. The first value is reported as a change,
+    too. Values are compared by `==`, so a look at a file should return its content: a mounted ConfigMap changes by a
+    symbolic link above the file, and the file's own name and path stay.
     """
 
     def __init__(self, look: Callable[[], T]) -> None:
@@ -25,7 +25,7 @@ class Settled(Generic[T]):
         self._told: list[T] = []
 
     def news(self) -> T | None:
-        """What is there, if it has changed since the last time; else None. Raises what the look raises."""
+        """Looks once; returns a settled value that is not yet reported, else None. Passes on errors of the look."""
         seen = [self._look()]
         if seen != self._seen or seen == self._told:
             self._seen = seen
@@ -35,7 +35,7 @@ class Settled(Generic[T]):
 
 
 def content_of(path: Path) -> bytes | str:
-    """What the file holds; a text that says why it cannot be read, so that this is a content, too."""
+    """Returns the file's content, or the reason why it cannot be read as text, which can be compared like content."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -43,30 +43,30 @@ def content_of(path: Path) -> bytes | str:
 
 
 def state_of(directory: Path | None) -> frozenset[tuple[str, int, int]]:
-    """Names, sizes and times of the files below the directory, to compare; of None, or where there is none: nothing."""
+    """Returns names, sizes and times of the files below the directory, to compare; empty without a directory."""
     if directory is None:
         return frozenset()
     files = ((path, path.stat()) for path in directory.rglob("*") if path.is_file())
     try:
         return frozenset((str(path), status.st_size, status.st_mtime_ns) for path, status in files)
-    except FileNotFoundError:  # it went while it was looked at, and the next look finds that
+    except FileNotFoundError:  # a file was removed during the look; the next look sees that
         return frozenset()
 
 
 def changes_of(file: Path, directory: Path | None, read: Callable[[], T]) -> Callable[[], T | None]:
-    """What calls `read` once the file, or one below the directory, has changed; it returns None without a change."""
+    """Returns a function: `read` after a change of the file, or of one below the directory; otherwise None."""
     settled = Settled(lambda: (content_of(file), state_of(directory)))
     return lambda: None if settled.news() is None else read()
 
 
 @dataclass(eq=False)
 class FollowedFile(Generic[T]):
-    """One task on the event loop that looks at a file every `interval_s` seconds, and hands over what it holds.
+    """Polls a file every `interval_s` seconds in one task on the event loop, and hands over its content.
 
-    `read` returns that when it has changed since the last time, None without a change; it blocks, and raises
-    ServiceError for a file that is wrong, which changes nothing. `take` takes it at each look, since what hinders it
-    may pass, and returns why some of it cannot be taken. `report` is called at each look, with all that is wrong and
-    with what of that is new.
+    `read` returns the content if it has changed since the last call, else None. It blocks, and raises ServiceError
+    for a wrong file; then the last content stays in use. `take` receives the content at each look, since an obstacle
+    may go away, and returns the reasons why it cannot take parts. `report` receives all problems at each look, and
+    the new ones among them.
     """
 
     read: Callable[[], T | None]

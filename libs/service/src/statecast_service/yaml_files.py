@@ -20,9 +20,9 @@ class _UniqueKeys(yaml.SafeLoader):
 
 
 def read_yaml(path: Path) -> Any:
-    """Returns what the file holds; a key that is given twice is an error, where YAML would drop the first.
+    """Returns the file's content. A duplicate key is an error; PyYAML alone would drop the first value.
 
-    Raises ValueError when the file cannot be read, or is not YAML; the text says which.
+    Raises ValueError when the file cannot be read or is not YAML; the text says which.
     """
     try:
         text = path.read_text(encoding="utf-8")
