@@ -6,7 +6,7 @@ from statecast_service.errors import ServiceError
 
 
 class TopicsError(ServiceError):
-    """The topics cannot be made what the file says; the text says what to do."""
+    """The topics cannot be made to match the file; the text names the remedy."""
 
 
 class TopicsFileError(TopicsError):

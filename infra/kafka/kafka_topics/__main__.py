@@ -26,7 +26,7 @@ EXIT_STATUSES = """exit status:
 
 
 class Settings(KafkaSettings):
-    """How the command reaches Kafka, from variables that begin with KAFKA_TOPICS_."""
+    """The command's connection to Kafka, from variables that begin with KAFKA_TOPICS_."""
 
     model_config = SettingsConfigDict(env_prefix="KAFKA_TOPICS_")
 

@@ -1,4 +1,4 @@
-"""What the ACLs of Kafka must allow to each service: as little as it can run with."""
+"""Lists the Kafka ACLs that each service needs, with the fewest rights that it can run with."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ GROUPS = (
     ("stream-processor", "Read", "stream-processor"),
     ("statecast-jobs", "Describe", "statecast-jobs"),
 )
-"""What each service may do to the groups whose names begin so; one that it never joins is looked for, too."""
+"""The operation of each service on groups, by prefix of their names; Describe is for groups that it never joins."""
 OWN = ("Create", "Describe", "DescribeConfigs")
-"""What `kafka-topics` itself does to each topic."""
+"""The operations of `kafka-topics` itself on each topic."""
 
 
 @dataclass(frozen=True)
 class Acl:
-    """Operations that a service may do to topics of these names, or to groups whose names begin so."""
+    """Operations allowed to a service on topics with these names, or on groups with these prefixes."""
 
     service: str
     operations: tuple[str, ...]
@@ -27,7 +27,7 @@ class Acl:
 
     @property
     def arguments(self) -> str:
-        """What `kafka-acls --add` takes."""
+        """The arguments of `kafka-acls --add`."""
         operations = [f"--operation {each}" for each in self.operations]
         names = [f"--{self.kind} {each}" for each in self.names]
         pattern = ["--resource-pattern-type prefixed"] if self.kind == "group" else []
@@ -35,9 +35,9 @@ class Acl:
 
 
 def acls(topics: Sequence[Topic], group_prefix: str = "") -> list[Acl]:
-    """Returns one for each service and set of operations; a service is called as the file calls it.
+    """Returns one ACL for each service and set of operations; services have their names in the file.
 
-    `group_prefix` is what the services' groups begin with by their settings.
+    `group_prefix` is the prefix of all groups in the services' settings.
     """
     names: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for topic in topics:

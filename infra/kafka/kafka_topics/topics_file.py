@@ -1,4 +1,4 @@
-"""Reads the file that declares the topics, and refuses what it does not understand."""
+"""Reads the file that declares the topics, and refuses unknown keys and wrong values."""
 
 import re
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ RULES = {
     4: ": {!r} must be text, a number, true or false",
     5: ": the name of a setting must be text",
 }
-"""What each key of a topic must be, and what stands at each other depth of the file."""
+"""The rule of each key of a topic, and of the values at each other depth of the file."""
 
 
 def _setting(value: object) -> object:
@@ -39,9 +39,9 @@ def _setting(value: object) -> object:
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic as it is declared; `config` has Kafka's names and values, only those that the file names.
+    """A topic as the file declares it; `config` has only the settings that the file names, under Kafka's names.
 
-    `access` says what the ACLs must allow to each service, by Kafka's names of operations.
+    `access` has the operations that the ACLs must allow to each service, under Kafka's names.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")

@@ -1,8 +1,8 @@
-"""What can go wrong when the gateway's file is rendered."""
+"""Errors of rendering the gateway's file."""
 
 
 class KongEnvoyError(Exception):
-    """The file, a variable or an address is wrong or missing; the text says where, and what to do."""
+    """The file, a variable or an address is wrong or missing; the text names the place and the remedy."""
 
 
 class UnsupportedError(KongEnvoyError):

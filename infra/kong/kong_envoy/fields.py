@@ -1,4 +1,4 @@
-"""What the fields of Kong's declarative file may hold. An entity refuses every field that it does not declare."""
+"""Types of the fields in Kong's declarative file. An entity refuses every field that it does not declare."""
 
 import re
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ def only(*allowed: object) -> AfterValidator:
 
 
 def check_unique(what: str, names: Iterable[str]) -> None:
-    """Raises ValueError, which says what is there twice, for the first name that is."""
+    """Raises ValueError that names the first duplicate."""
     seen = set[str]()
     for name in names:
         if name in seen:

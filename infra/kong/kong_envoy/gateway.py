@@ -1,4 +1,4 @@
-"""Reads the gateway's file, and names the place of what is not carried over."""
+"""Reads the gateway's file, and names the place of anything that cannot be carried over."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""Kong's declarative file as far as Envoy can be made to answer alike: one model per entity.
+"""The part of Kong's declarative file that Envoy can answer alike: one model per entity.
 
 The names are Kong's. A model declares the fields and values that are carried over exactly and refuses everything else,
-so nothing is dropped silently. A field that allows one value is there so that Kong's default may be written out. A
-field whose default in Kong would not be carried over must be given.
+so nothing is dropped silently. A field that allows one value lets the file write out Kong's default. A field is
+required if its default in Kong cannot be carried over.
 """
 
 from typing import Annotated, Literal, NotRequired, Self
@@ -44,7 +44,7 @@ class Route(Tagged):
 
     @property
     def is_grpc(self) -> bool:
-        """Whether it takes gRPC, and that over TLS alone."""
+        """Whether it takes gRPC, over TLS only."""
         return self.protocols == ["grpcs"]
 
 
@@ -126,7 +126,7 @@ class HttpChecks(Checked):
 
 
 class TcpChecks(Checked):
-    """A target is well that takes a connection."""
+    """A target is healthy if it accepts a connection."""
 
     type: Literal["tcp"]
     healthy: Connected

@@ -1,7 +1,7 @@
-"""Kong's plugins as far as Envoy can be made to answer alike: one model per plugin, with Kong's names and defaults.
+"""The part of Kong's plugins that Envoy can answer alike: one model per plugin, with Kong's names and defaults.
 
-A field that allows one value is there so that Kong's default may be written out. A field whose default in Kong would
-not be carried over must be given.
+A field that allows one value lets the file write out Kong's default. A field is required if its default in Kong cannot
+be carried over.
 """
 
 import re
@@ -158,14 +158,14 @@ class AnswerAdded(TypedDict, total=False):
 
 
 class ResponseTransformer(Entity):
-    """What it does to headers; bodies pass as they are."""
+    """Transforms headers; bodies pass unchanged."""
 
     remove: AnswerRemoved = Field(AnswerRemoved())
     add: AnswerAdded = Field(AnswerAdded())
 
 
 class Cors(Entity):
-    """Where none are given, Kong would allow every origin, and every header that a browser asks for."""
+    """Without values, Kong would allow every origin, and every header that a browser asks for."""
 
     origins: Annotated[list[Origin], Field(min_length=1)]
     methods: Annotated[list[Method], Field(min_length=1)] = Field(list(get_args(Method)))

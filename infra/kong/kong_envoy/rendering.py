@@ -122,7 +122,7 @@ def _socket_option(level: int, name: str, value: int) -> dict[str, Any]:
 def _tokens(gateway: KongFile) -> dict[str, Any] | None:
     """Envoy's filter that checks the signatures of tokens and passes every request on; None where none are taken.
 
-    Whether a token's expiry holds and whether a token was needed is decided by the script, as Kong has it.
+    The script decides, as Kong does, whether the token has expired and whether one was needed.
     """
     configs = [plugin.config for service, route in gateway.routes for plugin in service.plugins_of(route).values()]
     secrets = {secret["key"]: secret["secret"] for consumer in gateway.consumers for secret in consumer.jwt_secrets}
@@ -187,7 +187,7 @@ def _routes(gateway: KongFile, *, with_tls: bool) -> list[dict[str, Any]]:
 
 
 def _more(route: Route) -> int:
-    """How many kinds of things the route matches beside the path."""
+    """Counts the kinds of things that the route matches besides the path."""
     return bool(route.methods) + bool(route.headers)
 
 

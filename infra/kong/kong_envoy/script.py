@@ -1,4 +1,4 @@
-"""Writes the Lua script that decides about every request: what the file says as a table, then the programs in lua/."""
+"""Writes the Lua script that decides about every request: the file's content as a table, then the programs in lua/."""
 
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
@@ -11,7 +11,7 @@ PARTS = ("answers", "request", "origins", "credentials", "limits", "gateway")
 
 
 def provider_of(key: str) -> str:
-    """The name of Envoy's provider for the tokens whose issuer is `key`; also where their claims stand."""
+    """Names Envoy's provider for tokens with the issuer `key`, which is also the key of their claims."""
     return f"jwt:{key}"
 
 

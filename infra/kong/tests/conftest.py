@@ -34,7 +34,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture(scope="session")
 def environment(certificates: Certificates) -> dict[str, str]:
-    """What the file takes from the environment."""
+    """The variables that the file reads."""
     return {
         "GATEWAY_SECRET": "secret-of-the-tests",
         "GATEWAY_TLS_CERTIFICATE": certificates.certificate.read_text(),

@@ -1,4 +1,4 @@
-"""What the plugins cors and response-transformer make of the headers that an upstream sends."""
+"""Changes by the plugins cors and response-transformer to the headers that an upstream sends."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -108,7 +108,7 @@ def test_headers_are_removed_and_added_where_the_upstream_sent_none(
     sent: dict[str, str],
     received: dict[str, str | None],
 ) -> None:
-    """As Kong has it, what is removed was there: it is not added again."""
+    """In Kong, a removed header counts as present, so it is not added again."""
     config = config_of(document, "response-transformer")
     config |= {"remove": {"headers": ["X-Gone", "X-Again"]}, "add": {"headers": ["X-Kept:new", "X-Again:new"]}}
     with answering(document, environment, tmp_path, sent) as gateway:

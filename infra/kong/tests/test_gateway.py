@@ -1,4 +1,4 @@
-"""The file as a whole: what is not carried over exactly is refused by name."""
+"""The file as a whole: anything that cannot be carried over exactly is refused by name."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What clients read when the gateway cannot get an answer for them."""
+"""The gateway's own replies when it gets no answer from an upstream."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -4,4 +4,4 @@ from statecast_service.errors import ServiceError
 
 
 class LocalStackError(ServiceError):
-    """The local stack cannot do what was asked: the text says why, and what to do about it."""
+    """The local stack cannot do as asked: the text names the cause and the remedy."""

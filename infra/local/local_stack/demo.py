@@ -49,7 +49,7 @@ def run_demo(settings: Settings, console: Console) -> int:
 
 
 def sql_hint(url: str) -> str:
-    """The line for a shell that cancels an order of the first customer in the database, and what it is for."""
+    """Returns a shell command that cancels an order of the first customer in the database, with an explanation."""
     program = "psql" if shutil.which("psql") else f'{PROGRAMS / "python"} -c "{RUN_SQL}"'
     option = " -c" if program == "psql" else ""
     return f'change an order, here and on the page, from another shell:\n{program} {url}{option} "{CANCEL}"'

@@ -1,4 +1,4 @@
-"""What the demo shows: the newest state of each row, how old updates were when they came, and who serves what."""
+"""The demo's view: the newest state of each row, the age of updates on arrival, and the instances of each shard."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ NAMED_ROWS = 3
 
 @dataclass(frozen=True)
 class Kind:
-    """What the rows of a board are called, and the columns of their cells."""
+    """A board's name for its rows, and the columns of their cells."""
 
     noun: str
     columns: tuple[str, ...]
@@ -47,9 +47,9 @@ class Line:
 
 @dataclass
 class Board:
-    """Gathers what demo users see. Times are unix seconds, ages are seconds.
+    """Gathers the rows that demo users see. Times are unix seconds, ages are seconds.
 
-    Nobody watched before `since_s`: changes from then are shown and not counted.
+    Nobody watched before `since_s`: earlier changes are shown but not counted.
     """
 
     kind: Kind
@@ -63,7 +63,7 @@ class Board:
     _times: deque[float] = field(default_factory=deque)
 
     def apply(self, line: Line, now: float) -> None:
-        """Takes a row as it came at `now`. The first time that a row is seen is no change."""
+        """Takes a row that arrived at `now`. A row's first appearance is no change."""
         before = self.lines.setdefault(line.name, line)
         if line.committed_s <= before.committed_s:
             return

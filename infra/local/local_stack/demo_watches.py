@@ -58,7 +58,7 @@ class _Watches:
         self._trust = ssl.create_default_context(cafile=self.stack.gateway.ca_certificate)
 
     async def begin(self, name: str, user: Credentials) -> None:
-        """Of orders everybody watches some; of all other rows staff alone."""
+        """Begins the watches: of orders by all demo users, of all other rows by staff only."""
         if self.board.kind is ORDERS:
             push = await self._push(user)
             customers = (user.customer_id,) if user.customer_id else OPERATOR_WATCHES

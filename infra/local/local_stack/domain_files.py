@@ -31,9 +31,9 @@ def system_file(settings: Settings, name: str) -> Path:
 
 
 def write_domain_files(settings: Settings) -> None:
-    """Copies the chosen domains, and writes the files that are made of them and of a person's own beside them.
+    """Copies the chosen domains, and derives the files of all domains in the directory, a user's own included.
 
-    Raises LocalStackError when a file of a domain is wrong, or domains do not go together.
+    Raises LocalStackError when a file of a domain is wrong, or domains contradict each other.
     """
     directory = domains_directory(settings)
     for name in domain_names():

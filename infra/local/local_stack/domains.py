@@ -18,7 +18,7 @@ def domain_names() -> list[str]:
 
 
 def chosen_domains(text: str) -> tuple[str, ...]:
-    """The domains that a list with commas names, or `all`. Raises ValueError with what a wrong name may mean."""
+    """Parses domain names separated by commas, or `all`. Raises ValueError that suggests a name for a wrong one."""
     names = domain_names()
     if text.strip() == ALL:
         return tuple(names)
@@ -30,7 +30,7 @@ def chosen_domains(text: str) -> tuple[str, ...]:
 
 
 def named_for(program: str, domain: str) -> str:
-    """What a domain's own instance of a program is called: `cdc-simulator`, `cdc-simulator-odds`."""
+    """Names a domain's own instance of a program: `cdc-simulator`, `cdc-simulator-odds`."""
     return program if domain == FIRST else f"{program}-{domain}"
 
 

@@ -1,10 +1,10 @@
-"""What a process of the stack is, and when it is ready."""
+"""The definition of a process of the stack, with its readiness probe."""
 
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-# Returns why a process is not ready, for people; empty when it is. Blocks for 3 s at most, and never raises.
+# Returns the reason why a process is not ready, for people; empty if it is. Blocks for 3 s at most, and never raises.
 Probe = Callable[[], str]
 
 

@@ -29,7 +29,7 @@ Start = Callable[[Sequence[str], Path, Mapping[str, str]], processes.Popen]
 
 
 def run_stack(settings: Settings, plan: Plan) -> None:
-    """Runs the stack in the main thread until a signal has ended all of it; the ledger says too why it failed."""
+    """Runs the stack in the main thread until a signal has ended it; the ledger, too, has the cause of a failure."""
     directory = settings.files
     directory.create()
     with directory.locked():
@@ -45,10 +45,11 @@ def run_stack(settings: Settings, plan: Plan) -> None:
 
 
 def start_stack(settings: Settings, start: Start, report: Report) -> processes.Popen:
-    """Starts a supervisor by `start` and waits until its stack is ready, reporting each process that becomes so.
+    """Starts a supervisor with `start`, waits until its stack is ready, and reports each process that becomes ready.
 
     `start` is one of testkit.processes: `start` ties the stack to this process, `start_detached` does not. Raises
-    LocalStackError with the addresses of one that runs already, or with why it failed; what it started has ended then.
+    LocalStackError with the addresses of a stack that runs already, or with the cause of a failure; the processes of a
+    failed start have ended by then.
     """
     directory = settings.files
     directory.create()
@@ -73,7 +74,7 @@ def start_stack(settings: Settings, start: Start, report: Report) -> processes.P
 
 
 def stop_stack(settings: Settings) -> bool:
-    """Ends the stack with everything it started, also what a killed supervisor left. False when there was nothing."""
+    """Ends all processes of the stack, also those that a killed supervisor left. Returns False when there were none."""
     directory = settings.files
     supervisor = directory.supervisor_pid()
     if supervisor is not None:
@@ -87,7 +88,7 @@ def stop_stack(settings: Settings) -> bool:
 def running_stack(
     settings: Settings, report: Report = lambda _: None, start: Start = processes.start
 ) -> Iterator["RunningStack"]:
-    """Starts a stack of one's own, and ends it with the block or this process. Call it in the main thread."""
+    """Starts a new stack, and ends it with the block or this process. Must be called in the main thread."""
     supervisor = start_stack(settings, start, report)
     try:
         yield RunningStack(settings.files)

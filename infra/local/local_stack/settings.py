@@ -23,7 +23,7 @@ EDGES = ("edge-1", "edge-2")
 
 
 class Settings(ServiceSettings):
-    """What a stack is started with; README.md says what each setting means. A port that is 0 is any free one."""
+    """The settings of a stack; README.md explains each. A port of 0 means any free port."""
 
     model_config = SettingsConfigDict(env_prefix="LOCAL_STACK_")
 
@@ -136,7 +136,7 @@ class Settings(ServiceSettings):
 
 
 def simulator_server(domain: str) -> str:
-    """What the port of the metrics of a domain's simulator is named for."""
+    """Names the server of a domain's simulator metrics, for its port."""
     return f"{named_for('simulator', domain)}-metrics"
 
 

@@ -1,4 +1,4 @@
-"""Where the changes of a domain come from: its simulator's own log, or a PostgreSQL that Debezium reads."""
+"""The source of a domain's changes: its simulator's own log, or a PostgreSQL that Debezium reads."""
 
 import signal
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ TABLE = "orders"
 
 @dataclass(frozen=True)
 class Source:
-    """What differs from source to source."""
+    """The parts of a stack that depend on the source."""
 
     database: Sequence[ProcessSpec]
     """What the simulator needs."""

@@ -1,4 +1,4 @@
-"""What a stack keeps on disk: its files, the lock of its supervisor, and the ledger of the processes it started."""
+"""A stack's directory: its files, the lock of its supervisor, and the ledger of the processes that it started."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""Who runs it: keeps every process of a stack running, and ends all of them when told to or when one keeps failing."""
+"""The supervisor: keeps every process of a stack running, and ends them all on a signal or when one keeps failing."""
 
 import asyncio
 import os
@@ -149,7 +149,7 @@ class Supervisor:
         self._processes = {spec.name: SupervisedProcess(spec, settings, self._run, self._changed) for spec in specs}
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Keeps the stack until `stop` is set. All has ended when it returns, or raises a LocalStackError."""
+        """Keeps the stack running until `stop` is set; then all processes have ended. Raises LocalStackError."""
         every = self._processes
         runs = [each.run_until_done([every[name].was_ready for name in each.spec.after]) for each in every.values()]
         try:

@@ -1,4 +1,4 @@
-"""What the demo shows."""
+"""The demo's view."""
 
 import pytest
 from rich.console import Console

@@ -1,4 +1,4 @@
-"""What a stack keeps on disk."""
+"""A stack's directory."""
 
 import os
 import signal

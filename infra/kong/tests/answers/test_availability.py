@@ -1,4 +1,4 @@
-"""What clients see when upstreams go and come."""
+"""Clients' view of upstreams that go away and come back."""
 
 import json
 from collections.abc import Iterator

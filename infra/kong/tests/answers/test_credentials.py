@@ -1,4 +1,4 @@
-"""Who the gateway lets in, and whom it says they are."""
+"""Authentication at the gateway, and the identity that it passes on."""
 
 import json
 from base64 import b64encode, urlsafe_b64encode
