@@ -1,4 +1,4 @@
-"""What the tests of the simulator share."""
+"""Fixtures of the simulator's tests."""
 
 from collections.abc import Callable, Iterator
 from http.client import HTTPException

@@ -45,8 +45,8 @@ FILE_VARIABLE = Settings.variable("database")
 class Database:
     """One open database file, which no other simulator may open meanwhile. Used from one thread.
 
-    It is in write-ahead mode, so others may read it at any time, and a commit is on disk before it returns: what Kafka
-    was told survives a power failure.
+    It is in write-ahead mode, so others may read it at any time, and a commit is on disk before it returns: changes
+    that Kafka has received survive a power failure.
     """
 
     def __init__(self, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a domain is: source tables, the rows that they begin with, and what happens to them next; pure."""
+"""The definition of a domain: source tables, their initial rows, and the next mutation; pure."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ MINUTE_US = 60 * SECOND_US
 
 
 class DatabaseParameters(NamedTuple):
-    """What a database is made from and keeps for life; each domain says what its customers and items are."""
+    """The parameters of a database, fixed when it is created; each domain defines its customers and items."""
 
     seed: int
     rows: int
@@ -21,7 +21,7 @@ class DatabaseParameters(NamedTuple):
 
 
 class StepContext(NamedTuple):
-    """What the next state of a row may depend on beside the row; the time is in microseconds since 1970 UTC."""
+    """The inputs of a row's next state besides the row itself; the time is in microseconds since 1970 UTC."""
 
     random: Random
     parameters: DatabaseParameters
@@ -39,7 +39,7 @@ class Mutation(NamedTuple):
 
     @property
     def operation(self) -> str:
-        """What happens to the row: `create`, `update` or `delete`."""
+        """The operation on the row: `create`, `update` or `delete`."""
         return operation_of(self.before, self.after)
 
 

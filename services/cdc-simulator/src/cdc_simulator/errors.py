@@ -1,4 +1,4 @@
-"""What ends the simulator; `__main__` maps each to an exit status and one line of text, and nothing else does.
+"""Errors that end the simulator; only `__main__` maps each to an exit status and one line of text.
 
 ServiceError (of the chassis)
 ├── SettingsError       a setting is wrong, or does not fit the database (status 2)
@@ -8,7 +8,7 @@ ServiceError (of the chassis)
 │   └── DatabaseAwayError   PostgreSQL is away: the simulator tries again, and does not end
 └── PublishError        Kafka refused a change for good; the cursor stays before it (status 1)
 
-What passes by itself is no error: the simulator waits for a broker or a topic that is not there.
+A missing broker or topic is no error: the simulator waits for it.
 """
 
 from statecast_service.errors import ServiceError

@@ -22,7 +22,7 @@ class Clock:
 
 
 class Pace:
-    """Says how many changes are due. What falls behind more than a quarter second is dropped, not caught up with."""
+    """Counts the changes that are due. Drops those that are more than a quarter second late instead of catching up."""
 
     def __init__(self, rate: float, now_s: float) -> None:
         """`rate` is in changes a second, `now_s` a monotonic time in seconds, as in all calls."""
@@ -32,7 +32,7 @@ class Pace:
         self._at_s = now_s
 
     def take(self, now_s: float, at_most: int) -> int:
-        """Returns how many changes to make now; they count as made. A time when none may be made is not made up for."""
+        """Returns how many changes to make now, and counts them as made. Drops all due changes if `at_most` is 0."""
         self._due = min(self._max_due, self._due + (now_s - self._at_s) * self._rate)
         self._at_s = now_s
         if at_most <= 0:

@@ -1,4 +1,4 @@
-"""The tables of a domain in a PostgreSQL database, whose own log is read by a connector: Debezium, for example."""
+"""The tables of a domain in a PostgreSQL database; a connector, such as Debezium, reads its log."""
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Mapping
@@ -199,9 +199,9 @@ class PostgresTables:
 
     @contextmanager
     def transaction(self, now_us: int) -> Iterator[int]:
-        """Commits what is applied in the block, and yields `now_us`.
+        """Yields `now_us`, and commits the changes that the block applies.
 
-        When the block raises, nothing has happened. Raises DatabaseAwayError and DatabaseError.
+        Rolls back when the block raises. Raises DatabaseAwayError and DatabaseError.
         """
         try:
             with self._database.transaction() as connection:

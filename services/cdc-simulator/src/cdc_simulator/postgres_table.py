@@ -81,7 +81,7 @@ def _type(field: str, kind: object) -> str:
 
 
 def _image(field: str) -> str:
-    """SQL for what the image has of a field: null for a time that Python cannot hold."""
+    """Returns SQL for a field's value in the image: null for a time that Python cannot hold."""
     column = _column(field)
     if column == field:
         return column

@@ -1,4 +1,4 @@
-"""How the changes that are committed get to Kafka: sent by the simulator from its own log, or by a connector."""
+"""The publication of committed changes to Kafka: by the simulator from its own log, or by a connector."""
 
 from typing import Protocol
 
@@ -13,24 +13,24 @@ MAX_SENT_AT_ONCE = 500
 
 
 class Publication(Protocol):
-    """What the simulator does for Kafka, in turn with its changes; nothing waits."""
+    """The simulator's work for Kafka, in turn with its changes; no method blocks."""
 
     @property
     def snapshot_lsn(self) -> int:
-        """The last row that the tables began with."""
+        """The log sequence number of the last initial row."""
 
     @property
     def acknowledged_lsn(self) -> int:
-        """Nothing is left to do for the changes up to here."""
+        """The log sequence number up to which no change needs more work."""
 
     def has_more(self, committed_lsn: int) -> bool:
         """Whether `publish` would send a change now."""
 
     def publish(self, committed_lsn: int) -> None:
-        """Sends what may be sent now. Raises DatabaseError and PublishError."""
+        """Sends the changes that may be sent now. Raises DatabaseError and PublishError."""
 
     def save_cursor(self) -> None:
-        """Remembers what Kafka has. Raises DatabaseError."""
+        """Saves the position up to which Kafka has all changes. Raises DatabaseError."""
 
 
 class PublishedLog(Publication):

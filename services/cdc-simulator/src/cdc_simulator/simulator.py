@@ -35,7 +35,7 @@ class Tables(Protocol):
         """By the name of the table."""
 
     def transaction(self, now_us: int) -> AbstractContextManager[int]:
-        """Commits what is applied in the block, and yields the commit time. Raises DatabaseError."""
+        """Yields the commit time, and commits the changes that the block applies. Raises DatabaseError."""
 
     def apply(self, mutation: Mutation) -> None:
         """Makes one change; only within `transaction`."""
@@ -60,9 +60,9 @@ class Simulator:
         self._away: str | None = None
 
     def run(self, stopping: Callable[[], bool]) -> None:
-        """Returns when `stopping` says so, or when the limit is reached and Kafka has everything.
+        """Runs until `stopping` returns true, or until the limit is reached and Kafka has every change.
 
-        Raises DatabaseError and PublishError. On every way out the cursor stands before what Kafka does not have.
+        Raises DatabaseError and PublishError. On every exit the cursor is before the first change that Kafka lacks.
         """
         try:
             while not stopping() and not self._is_complete():

@@ -67,9 +67,9 @@ class Tables:
 
     @contextmanager
     def transaction(self, now_us: int) -> Iterator[int]:
-        """Commits what is applied in the block, and yields the commit time: `now_us`, or the last one if that is later.
+        """Commits the block's changes, and yields the commit time: `now_us`, or the last one if that is later.
 
-        When the block raises, nothing has happened. Raises DatabaseError when the file cannot be written.
+        Rolls back when the block raises. Raises DatabaseError when the file cannot be written.
         """
         try:
             with self._database.transaction() as connection:
@@ -97,7 +97,7 @@ class Tables:
 
 
 class ChangeLog:
-    """What the connector sees of the database. Raises DatabaseError when the file cannot be read or written."""
+    """The connector's view of the database. Raises DatabaseError when the file cannot be read or written."""
 
     epoch: int
     """The incarnation of the database."""

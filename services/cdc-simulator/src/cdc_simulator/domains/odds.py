@@ -55,7 +55,7 @@ class MatchRow(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a market can end with; the odds pay so many thousandths of the stake."""
+    """A possible result of a market; the odds pay that many thousandths of the stake."""
 
     name: str
     odds_thousandths: int
@@ -186,7 +186,7 @@ def initial_rows(parameters: DatabaseParameters, now_us: int) -> Iterator[Mutati
 
 
 def next_mutation(tables: Mapping[str, Rows], context: StepContext) -> Mutation:
-    """Returns what happens to a match, or to a market, or a new market of a match that is not finished."""
+    """Returns a mutation of a match or of a market, or a new market of a match that is not finished."""
     share = context.random.random()
     if share < MATCH_SHARE:
         return MATCH_LIFE_CYCLE.next_mutation(tables, context)
