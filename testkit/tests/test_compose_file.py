@@ -1,4 +1,4 @@
-"""What is read of a compose file, and what is refused."""
+"""Reading the supported parts of a compose file, and refusing the others."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The containers of a compose file are started in their order, as it says, and removed whatever happens."""
+"""The containers of a compose file are started in its order, and always removed."""
 
 import subprocess
 from collections.abc import Sequence

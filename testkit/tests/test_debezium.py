@@ -1,4 +1,4 @@
-"""A real PostgreSQL whose changes a real Debezium sends to a real broker."""
+"""A real Debezium sends the changes of a real PostgreSQL to a real broker."""
 
 import json
 import subprocess

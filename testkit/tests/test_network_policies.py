@@ -1,4 +1,4 @@
-"""What network policies allow, as rules of nftables."""
+"""Network policies as nftables rules."""
 
 from typing import Any
 

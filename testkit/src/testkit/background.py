@@ -24,7 +24,7 @@ def act_at_rate(
 ) -> None:
     """Calls `act` with 0, 1, 2, … at `rate` a second until `done`, and `rest` after each tick of `tick_s` seconds.
 
-    What a slow machine could not do in time is made up for.
+    Makes up for calls that a slow machine could not make in time.
     """
     began, acted = time.monotonic(), 0
     while not done.wait(tick_s):

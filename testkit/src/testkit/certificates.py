@@ -14,13 +14,13 @@ RENEW_BEFORE = timedelta(days=7)
 
 @dataclass(frozen=True)
 class Certificates:
-    """Where the authority's certificate, the gateway's certificate and its private key are, each as PEM."""
+    """The files of the authority's certificate, the gateway's certificate and its private key, each as PEM."""
 
     directory: Path
 
     @property
     def authority(self) -> Path:
-        """What a client of the gateway must trust. Its private key is thrown away, so that it signs nothing else."""
+        """The CA that clients of the gateway must trust. Its private key is discarded, so it can sign nothing else."""
         return self.directory / "ca.pem"
 
     @property

@@ -1,7 +1,7 @@
 """Writes `values.schema.json` of Helm charts from their `values.yaml`: `python -m testkit.chart_schemas CHART...`.
 
-The default of a value gives its type, the comment before it the description. A line `# @schema {…}` adds what the
-default does not say. Objects refuse names that they do not have, unless the default is empty.
+The default of a value gives its type, and the comment before it the description. A line `# @schema {…}` adds further
+rules. Objects refuse unknown names, unless the default is empty.
 """
 
 import json

@@ -24,7 +24,7 @@ Object = dict[str, Any]
 
 
 class HelmError(Exception):
-    """A command of Helm failed; the text is what it wrote."""
+    """A command of Helm failed; the text is its output."""
 
 
 def helm_program() -> str | None:

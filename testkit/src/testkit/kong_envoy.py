@@ -1,4 +1,4 @@
-"""Upstreams for the checks of a gateway: real servers that tell the client what arrived."""
+"""Upstreams for the checks of a gateway: real servers that echo each request to the client."""
 
 import asyncio
 from threading import Thread
@@ -13,9 +13,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 
 class EchoUpstream:
-    """Answers every request, and opens every socket, with what arrived; repeats what comes on a socket.
+    """Answers every request, and opens every socket, with the request as it arrived; echoes messages on a socket.
 
-    `?delay=2` lets an answer wait for two seconds.
+    `?delay=2` delays an answer by two seconds.
     """
 
     def __init__(self, name: str, address: str) -> None:

@@ -41,7 +41,7 @@ def start_detached(command: Sequence[str], log_file: Path, environment: Mapping[
 def stop(pid: int, grace_s: float = 10.0, by: signal.Signals = signal.SIGTERM) -> None:
     """Sends a signal to the process, and SIGKILL if it is still there after `grace_s`.
 
-    What the process started is killed too, if it has not ended a second after it.
+    Kills its child processes, too, if they have not ended a second later.
     """
     try:
         process = psutil.Process(pid)
@@ -61,7 +61,7 @@ def kill_family(pid: int) -> None:
 
 
 def kill_group(pid: int) -> None:
-    """Kills what is left of the process group that the ended process `pid` led."""
+    """Kills the remaining processes of the group that the ended process `pid` led."""
     try:
         os.killpg(pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):

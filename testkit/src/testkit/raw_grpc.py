@@ -1,4 +1,4 @@
-"""A gRPC client made of HTTP/2 frames, for what no library would do: send half a call, or never read."""
+"""A gRPC client made of HTTP/2 frames, which can misbehave as no library does: send half a call, or never read."""
 
 import socket
 import struct
@@ -48,7 +48,7 @@ class RawConnection:
         self.socket.close()
 
     def send(self, data: bytes) -> None:
-        """Sends these bytes, whatever they are. Raises OSError when the server has closed the connection."""
+        """Sends the bytes unchecked. Raises OSError when the server has closed the connection."""
         self.socket.sendall(data)
 
     def reset(self) -> None:

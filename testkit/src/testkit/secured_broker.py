@@ -1,4 +1,4 @@
-"""A real broker on which nobody may do what no ACL allows, and the users, certificates and ACLs of services."""
+"""A real broker that denies every operation without an ACL, and the users, certificates and ACLs of services."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -90,15 +90,15 @@ class SecuredBroker:
         }
 
     def allow(self, service: str, operations: Iterable[str], kind: str, names: Iterable[str]) -> None:
-        """Adds ACLs, by Kafka's names of operations; those of a group are for all whose names begin so."""
+        """Adds ACLs for operations by Kafka's names; the name of a group is a prefix."""
         bindings = [_binding(service, operation, kind, name, AclBinding) for operation in operations for name in names]
         for added in self._admin.create_acls(bindings).values():
             added.result()
 
     def allow_prefix(self, user: str, prefix: str) -> None:
-        """Lets a user do everything to topics, groups and transactional ids whose names begin so, and nothing else.
+        """Allows a user every operation on topics, groups and transactional ids with the prefix, and nothing else.
 
-        That is all that managed Kafka may give to a team.
+        Managed Kafka may give a team no more than that.
         """
         kinds = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)
         pattern, allow = ResourcePatternType.PREFIXED, AclPermissionType.ALLOW

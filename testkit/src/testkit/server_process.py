@@ -79,5 +79,5 @@ class ServerProcess:
         return self._process
 
     def _state(self) -> str:
-        """What is said of a server that is not ready."""
+        """Returns the details for an error about a server that is not ready."""
         return processes.tail(self._log_file, TAIL_LINES)

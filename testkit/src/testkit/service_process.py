@@ -129,7 +129,7 @@ class ServiceProcess:
     def run_command(self, name: str, *options: str, timeout_s: float = 240.0) -> str:
         """Runs another command of the program with the same arguments to its end, and returns its output.
 
-        Raises AssertionError with what it wrote to stderr when it fails.
+        Raises AssertionError with its stderr when it fails.
         """
         finished = subprocess.run(
             [sys.executable, "-m", self.package, name, *self._arguments, *options],
@@ -184,7 +184,7 @@ class ServiceProcess:
         return self.wait_end(timeout_s)
 
     def kill(self) -> None:
-        """Ends the process at once, as `kill -9` does; not what it has started."""
+        """Ends the process at once, as `kill -9` does, but not its children."""
         self._started().kill()
         self._started().wait()
 

@@ -1,4 +1,4 @@
-"""The commands of a page of documentation, run as a person would: what is indented in bash, and its SQL."""
+"""Runs the commands of a documentation page as a person would: its indented shell commands in bash, and its SQL."""
 
 import re
 import shlex
@@ -39,9 +39,9 @@ def script_of(page: Path, more_sql: str = "") -> str:
 
 
 def run_script(script: str, directory: Path, environment: Mapping[str, str]) -> str:
-    """Runs a script with all that it starts, and returns what it wrote: also when it fails or takes too long.
+    """Runs a script and returns its output, also when it fails or is killed after too long.
 
-    Meanwhile that stands in the file `log` of the directory.
+    Meanwhile the output is in the file `log` of the directory.
     """
     log = directory / LOG
     with log.open("w") as out:
@@ -57,7 +57,7 @@ def run_script(script: str, directory: Path, environment: Mapping[str, str]) -> 
 
 
 def seconds_of(said: str) -> dict[str, int]:
-    """How long the commands below each heading took, by what a script wrote."""
+    """Returns the seconds that the commands below each heading took, from a script's output."""
     begun = [(int(each[1]), each[2]) for each in _HEADING.finditer(said)]
     return {name: end - start for (start, name), (end, _) in pairwise(begun)}
 

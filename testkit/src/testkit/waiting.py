@@ -22,7 +22,7 @@ def scaled(seconds: float) -> float:
 
 
 def eventually(attempt: Callable[[], T], timeout_s: float = 20.0) -> T:
-    """Returns what `attempt` returns as soon as it raises no AssertionError; re-raises its last one at the time-out.
+    """Returns the result of `attempt` as soon as it raises no AssertionError; re-raises the last one at the time-out.
 
     The time-out is scaled. Other errors of `attempt` end the wait at once.
     """

@@ -17,11 +17,11 @@ PODMAN_LIMITS = ("--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096")
 
 
 class NoEngineError(Exception):
-    """No container engine answers on this machine; the text names what was tried."""
+    """No container engine answers on this machine; the text names the engines that were tried."""
 
 
 class ContainerError(Exception):
-    """A command of the engine failed; the text is the command and what it wrote."""
+    """A command of the engine failed; the text is the command and its output."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Engine:
     program: str
 
     def run(self, *arguments: str, timeout_s: float = COMMAND_S, merged: bool = False) -> str:
-        """Returns what the command writes to standard output, or to both streams when they are to be `merged`.
+        """Returns the command's standard output, with standard error if `merged`.
 
         Raises ContainerError when it fails, subprocess.TimeoutExpired when it takes longer than `timeout_s`.
         """

@@ -1,6 +1,6 @@
-"""What runs in place of an image of others where no registry can be reached, and what a test needs beside the file.
+"""Stand-ins for third-party images where no registry can be reached, and additions to the compose file for tests.
 
-A stand-in obeys what compose.yaml says to the image that it replaces: its name, variables, volumes, ports and sysctls.
+A stand-in obeys the settings of the replaced image in compose.yaml: its name, variables, volumes, ports and sysctls.
 """
 
 from collections.abc import Mapping

@@ -17,7 +17,7 @@ Object = dict[str, Any]
 
 
 class KubectlError(Exception):
-    """A command of kubectl failed; the text is the command and what it wrote."""
+    """A command of kubectl failed; the text is the command and its output."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Cluster:
     kubectl: str = "kubectl"
 
     def run(self, *arguments: str, text: str | None = None, timeout_s: float = COMMAND_S) -> str:
-        """What the command writes to standard output; `text` is its standard input.
+        """Returns the command's standard output; `text` is its standard input.
 
         Raises KubectlError when it fails, subprocess.TimeoutExpired when it takes longer than `timeout_s`, scaled.
         """
@@ -96,11 +96,11 @@ class Cluster:
         )
 
     def execute(self, namespace: str, pod: str, command: Sequence[str], timeout_s: float = COMMAND_S) -> str:
-        """What a command in a pod writes. Raises KubectlError when it fails."""
+        """Returns the output of a command in a pod. Raises KubectlError when it fails."""
         return self.run("-n", namespace, "exec", pod, "--", *command, timeout_s=timeout_s)
 
     def report(self, namespace: str) -> str:
-        """How the pods are, the last events, and what pods that are not ready have written last."""
+        """Returns the state of the pods, the last warnings, and the last log lines of pods that are not ready."""
         parts = [
             self._told("-n", namespace, "get", "pods", "-o", "wide"),
             self._told(

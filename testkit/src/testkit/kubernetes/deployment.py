@@ -27,7 +27,7 @@ class NamespaceTakenError(Exception):
 
 @dataclass(frozen=True)
 class GatewayFiles:
-    """What the gateway is given: the secret that it shares with the edges, and its certificate and key as PEM."""
+    """The files of the gateway: the secret that it shares with the edges, and its certificate and key as PEM."""
 
     secret: str
     certificate: str
@@ -156,7 +156,7 @@ class Deployment:
 
 
 def restricted_namespace(name: str) -> Object:
-    """A namespace whose pods may do no more than the restricted standard lets them."""
+    """Returns a namespace that enforces the restricted pod security standard."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
 

@@ -1,8 +1,7 @@
-"""What the network policies of a cluster allow each pod of one node, as rules for nftables.
+"""Translates the network policies of a cluster into nftables rules for the pods of one node.
 
-Pods are routed, so each packet between two of them passes the node's prerouting hook, and so does what comes from
-outside. At that point the address of a Service has become a pod's. What the node itself sends, such as the kubelet's
-probes, does not pass.
+Pods are routed, so packets between two of them pass the node's prerouting hook, and so do packets from outside. By then
+the address of a Service has become a pod's. Packets of the node itself, such as the kubelet's probes, do not pass it.
 """
 
 from collections import defaultdict
@@ -13,12 +12,12 @@ from typing import Any, Literal
 TABLE = "network_policies"
 Direction = Literal["Ingress", "Egress"]
 SIDES: Sequence[tuple[Direction, str]] = (("Egress", "saddr"), ("Ingress", "daddr"))
-"""Which address of a packet is the pod's own."""
+"""The address of a packet that is the pod's own."""
 Object = dict[str, Any]
 
 
 def selects(selector: Object, labels: Object) -> bool:
-    """Whether a label selector selects what has these labels; an empty one selects everything."""
+    """Whether a label selector selects an object with these labels; an empty one selects everything."""
     exact = all(labels.get(key) == value for key, value in (selector.get("matchLabels") or {}).items())
     return exact and all(_holds(each, labels) for each in selector.get("matchExpressions") or [])
 
@@ -76,14 +75,14 @@ def pods_of(objects: Iterable[Object]) -> list[Pod]:
 
 @dataclass(frozen=True)
 class NetworkPolicies:
-    """The policies, and what they are about; `namespaces` has the labels of each."""
+    """The policies with the pods and namespaces of the cluster; `namespaces` has the labels of each."""
 
     namespaces: dict[str, Object]
     pods: Sequence[Pod]
     policies: Sequence[Object]
 
     def ruleset(self) -> str:
-        """Replaces all rules of before at once, when `nft -f` reads it."""
+        """Returns rules that replace all earlier ones at once when `nft -f` reads them."""
         chains, jumps = [], []
         for pod in self.pods:
             for direction, side in SIDES:
@@ -99,7 +98,7 @@ class NetworkPolicies:
         return "\n".join([f"table ip {TABLE}", f"delete table ip {TABLE}", f"table ip {TABLE} {{", *body, "}", ""])
 
     def allowed(self, pod: Pod, direction: Direction) -> list[str] | None:
-        """What may come to the pod or leave it; None when no policy says anything about it."""
+        """Returns the matches of packets that may reach or leave the pod; None when no policy applies to it."""
         policies = [each for each in self.policies if self._is_about(each, pod, direction)]
         if not policies:
             return None

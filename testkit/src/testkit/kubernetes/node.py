@@ -46,7 +46,7 @@ COREDNS = Path(__file__).with_name("coredns.yaml")
 
 
 class NodeError(Exception):
-    """The node cannot run on this machine; the text says what is missing."""
+    """The node cannot run on this machine; the text names the missing part."""
 
 
 class NodeRunsError(Exception):
@@ -99,7 +99,7 @@ class Node:
         self.cluster.wait_rolled("kube-system", "deployment/coredns")
 
     def balance(self, namespace: str, service: str) -> str:
-        """Does what a cloud's load balancer does: gives a Service an address that leads to the node, and returns it."""
+        """Acts as a cloud's load balancer: gives a Service an address that leads to the node, and returns it."""
         status = {"status": {"loadBalancer": {"ingress": [{"ip": BALANCER_ADDRESS}]}}}
         self.cluster.run(
             *("-n", namespace, "patch", "service", service, "--subresource=status", "--patch", json.dumps(status))
@@ -107,7 +107,7 @@ class Node:
         return BALANCER_ADDRESS
 
     def down(self) -> None:
-        """Ends every process of the node, and removes what it has made: with them go its mounts and its rules."""
+        """Ends every process of the node and removes its files; its mounts and rules go with the processes."""
         if self._process:
             inside = processes.family(self._process.pid)
             self._process.kill()
@@ -210,7 +210,7 @@ def running_node(directory: Path, programs: Path) -> Iterator[Node]:
 
 
 def _volume(name: str, directory: Path) -> Object:
-    """A directory of the node, for one claim, whatever mode it asks for."""
+    """Returns a volume on a directory of the node, for one claim of any access mode."""
     here = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [NODE]}]}
     return {
         "apiVersion": "v1",

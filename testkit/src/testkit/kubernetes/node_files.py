@@ -1,4 +1,4 @@
-"""Writes what the programs of the node read: certificates, and a file for each that takes its settings from one."""
+"""Writes the files of the node's programs: certificates, and a settings file for each program that takes one."""
 
 import json
 from dataclasses import dataclass
@@ -58,12 +58,12 @@ class NodeFiles:
 
     @property
     def kubeconfig(self) -> Path:
-        """Names the API server, and whom it obeys in everything."""
+        """The kubeconfig of an administrator of the API server."""
         return self.directory / "kubeconfig"
 
     @property
     def containerd_socket(self) -> Path:
-        """Where containerd answers; this machine's programs reach it too."""
+        """The socket of containerd; this machine's programs can reach it too."""
         return self.directory / CONTAINERD_SOCKET
 
     @property

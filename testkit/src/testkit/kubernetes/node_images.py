@@ -41,7 +41,7 @@ def import_images(
 ) -> Mapping[str, int]:
     """Imports this project's images, the node's own and stand-ins; their sizes in bytes, by their names in the charts.
 
-    What is not a stand-in is pulled by the node when a pod needs it. Raises ContainerError when an image is missing.
+    The node pulls all other images when a pod needs them. Raises ContainerError when an image is missing.
     """
     ours = builds(read_compose_file(COMPOSE_FILE, {}))
     names = {name: name for name in ours}

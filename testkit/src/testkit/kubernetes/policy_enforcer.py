@@ -98,7 +98,7 @@ class PolicyEnforcer:
 
 
 def client_of(kubeconfig: Path) -> httpx.Client:
-    """A client of the API server with the node's kubeconfig, whose watches may be silent for as long as they like."""
+    """Returns a client of the API server with the node's kubeconfig; its watches never time out for silence."""
     content = json.loads(kubeconfig.read_text(encoding="utf-8"))
     cluster, user = content["clusters"][0]["cluster"], content["users"][0]["user"]
     tls = ssl.create_default_context(cafile=cluster["certificate-authority"])

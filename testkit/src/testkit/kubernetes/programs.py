@@ -1,6 +1,6 @@
 """Builds the programs of a Kubernetes node from Go modules, once: `python -m testkit.kubernetes.programs`.
 
-containerd, runc and the CNI plugins are the system's own. All versions of what is built stand here.
+containerd, runc and the CNI plugins are the system's own. This module pins the versions of all programs that are built.
 """
 
 import json
@@ -71,7 +71,7 @@ func main() {
 
 
 class BuildError(Exception):
-    """A program could not be built; the text is what the compiler said, or what is missing."""
+    """A program could not be built; the text is the compiler's output, or names the missing tool."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def programs_directory(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def build_programs(directory: Path) -> Iterator[tuple[str, float]]:
-    """Builds what the directory lacks; yields the name of each program and the seconds it took. Raises BuildError."""
+    """Builds the missing programs; yields the name of each and its build time in seconds. Raises BuildError."""
     missing = [name for name in (*OF_KUBERNETES, "etcd", "coredns", "pause") if not (directory / name).exists()]
     if missing and shutil.which("go") is None:
         raise BuildError(f"{', '.join(missing)} must be built, and there is no Go: install Go {GO} or later")
@@ -129,9 +129,9 @@ def _go_mod(name: str, *lines: str) -> str:
 
 
 def _kubernetes_requirements(scratch: Path) -> list[str]:
-    """What Kubernetes itself requires, with the modules that it has in its own tree at their published version.
+    """Returns the requirements of Kubernetes itself, with the modules of its own tree at their published version.
 
-    They are published as v0.36.3 when Kubernetes is 1.36.3.
+    These are published as v0.36.3 when Kubernetes is 1.36.3.
     """
     scratch.mkdir(parents=True, exist_ok=True)
     answer = _go(scratch, "mod", "download", "-json", f"{KUBERNETES_MODULE}@v{KUBERNETES}")
@@ -167,7 +167,7 @@ def _go(directory: Path, *arguments: str) -> str:
 
 
 def main() -> None:
-    """Builds what is missing and prints the directory; ends with status 1 and the reason when something fails."""
+    """Builds the missing programs and prints the directory; on failure prints the reason and exits with status 1."""
     directory = programs_directory()
     try:
         for name, took_s in build_programs(directory):

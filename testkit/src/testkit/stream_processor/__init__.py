@@ -1,1 +1,1 @@
-"""What the tests of this service are made with; nothing else imports it."""
+"""Drivers and models for the tests of the stream processor; nothing else imports them."""

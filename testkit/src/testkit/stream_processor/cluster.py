@@ -45,7 +45,7 @@ class Cluster:
         )
 
     def client_environment(self) -> dict[str, str]:
-        """What a driver needs in its environment: where its executors find it, and Spark's own settings as a file."""
+        """Returns the environment of a driver: its address for executors, and the file of Spark's own settings."""
         directory = self._directory / "spark"
         directory.mkdir(exist_ok=True)
         (directory / "spark-defaults.conf").write_text(f"spark.executor.memory {EXECUTOR_MEMORY}\n")
@@ -64,7 +64,7 @@ class Cluster:
         return psutil.Process(self._running[name].pid).children(recursive=True)
 
     def close(self) -> None:
-        """Kills whatever is left."""
+        """Kills the remaining processes."""
         for process in self._running.values():
             processes.kill_family(process.pid)
             process.wait()

@@ -1,4 +1,4 @@
-"""Random histories of customers' invoices, and the plain model of what they are told of their points."""
+"""Random histories of customers' invoices, and a plain model of the notifications about their points."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -48,7 +48,7 @@ class Loyalty:
         self._rows: dict[str, tuple[int, Invoice | None]] = {}
 
     def tell(self, batch: Iterable[InvoiceChange]) -> Notifications:
-        """What customers are told of a batch, in the order of the log. An older change of a row tells nothing."""
+        """Returns the notifications of a batch, in the order of the log. An older change of a row makes none."""
         notifications: Notifications = defaultdict(list)
         for change in sorted(batch, key=lambda each: each.source.log_sequence_number):
             row = change.after if change.HasField("after") else change.before
@@ -63,7 +63,7 @@ class Loyalty:
         return dict(notifications)
 
     def points(self, card: str) -> int:
-        """What the customer has now."""
+        """Returns the customer's current points."""
         rows = [row for _, row in self._rows.values() if row is not None and row.customer_card_no == card]
         return sum(row.total_amount_cents // 100 for row in rows)
 

@@ -1,4 +1,4 @@
-"""The plain model that a keyed topic must equal: what stands under which key after all changes."""
+"""The plain model that a keyed topic must equal: the value of each key after all changes."""
 
 from collections.abc import Callable, Iterable
 
@@ -43,7 +43,7 @@ def model(changes: Iterable[OrderChange], keys: Keys) -> State:
 
 
 def read_fenced(records: Iterable[Record]) -> dict[str, StateRecord]:
-    """What a reader with the fence holds, by key: a record counts only when its (epoch, sequence) is higher."""
+    """Returns a fenced reader's state, by key: a record counts only when its (epoch, sequence) is higher."""
     newest: dict[str, tuple[StateRecord, bool]] = {}
     for record in records:
         state = StateRecord.FromString(record.value or record.headers["statecast-state-record"])
@@ -59,7 +59,7 @@ def read_orders(records: Iterable[Record]) -> State:
 
 
 def wait_for_state(read: Callable[[], Iterable[Record]], expected: State, processor: Processor) -> None:
-    """Waits until what `read` gives holds exactly the expected state; says what differs when it never does."""
+    """Waits until `read` returns exactly the expected state; reports the differences when it never does."""
 
     def difference() -> str:
         held = read_orders(read())

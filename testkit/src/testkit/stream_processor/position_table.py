@@ -1,8 +1,7 @@
-"""A table as teams have them, in a real database behind a real Debezium, and its keyed topics, which equal what
-SQL says.
+"""A typical team's table in a real database behind a real Debezium, with keyed topics that must equal the SQL result.
 
-The table `positions` has a primary key of two columns and a column for groups that may be NULL. The SQL is such as each
-database takes.
+The table `positions` has a primary key of two columns, and a nullable column for groups. Every supported database
+accepts the SQL.
 """
 
 import json
@@ -110,7 +109,7 @@ class PositionTable:
         return file
 
     def wait_exact(self, processor: Processor) -> None:
-        """Waits until each keyed topic holds what SQL says."""
+        """Waits until each keyed topic holds the result of the SQL query."""
         self._wait_for("latest", LATEST, _position, processor)
         self._wait_for("members", MEMBERS, _position, processor)
         self._wait_for("holders", HOLDERS, _holder, processor)

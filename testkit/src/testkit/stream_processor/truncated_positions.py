@@ -118,7 +118,7 @@ def read(partitions: Sequence[Sequence[Sequence[Event]]], chance: Random) -> lis
 
 
 def held(records: Iterable[Record], shape: str) -> Held:
-    """What a reader with the fence holds, by key: client, positions (one of a row) and shares."""
+    """Returns the state of a reader with the fence, by key: client, number of positions (1 for a row) and shares."""
     states = read_fenced(records)
     if shape == "aggregate":
         groups = {key: ShareHolder.FromString(state.payload) for key, state in states.items()}
@@ -128,7 +128,7 @@ def held(records: Iterable[Record], shape: str) -> Held:
 
 
 def of_rows(rows: Iterable[Row], shape: str) -> Held:
-    """What these rows should be on the topic."""
+    """Returns the expected state of the topic for these rows."""
     matching = [row for row in rows if row["exchange"] == "NASDAQ"]
     if shape == "latest":
         return {row["position_id"]: (row["client"], 1, row["amount"]) for row in matching}

@@ -87,7 +87,7 @@ class OneSocket:
         return content
 
     async def next_event(self) -> dict[str, Any]:
-        """Returns what the edge has sent next, a frame or the close."""
+        """Returns the next event from the edge, a frame or the close."""
         return await self._sent.get()
 
     async def passes(self, seconds: int) -> None:

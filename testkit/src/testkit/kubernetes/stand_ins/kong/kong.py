@@ -77,7 +77,7 @@ def connections() -> int:
 
 
 def ask(path: str, method: str = "GET") -> bytes:
-    """What Envoy's own interface answers."""
+    """Returns the answer of Envoy's admin interface."""
     with urlopen(Request(f"http://{ADMIN}{path}", method=method), timeout=5) as answer:
         return bytes(answer.read())
 
