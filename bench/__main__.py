@@ -148,7 +148,7 @@ def main() -> None:
 
 
 def measure(stack: RunningStack) -> list[Metric]:
-    """The freshness of a busy stack, then the throughput of one whose source rests, each in several runs."""
+    """Measures the freshness of a busy stack, then the throughput with the source at rest, each in several runs."""
     busy = [_freshness(stack) for _ in range(RUNS)]
     stack.stop("cdc-simulator")
     address = stack.file.queries[0].address

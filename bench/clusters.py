@@ -1,4 +1,4 @@
-"""What a measurement needs of the instances of a system, whichever system it is."""
+"""The interface of a system's instances that every measurement uses."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar

@@ -1,4 +1,4 @@
-"""What readers and a writer see when the owner of their keys is killed."""
+"""The view of readers and a writer when the owner of their keys is killed."""
 
 import time
 from collections.abc import Sequence

@@ -38,7 +38,7 @@ BATCH_KEYS = 500
 
 @dataclass(frozen=True)
 class Report:
-    """What ghz measured: the calls, their rate, and the median of their times."""
+    """The measurements of ghz: the calls, their rate, and the median of their times."""
 
     calls: int
     per_s: float
@@ -102,7 +102,7 @@ async def client_gets(
 
 
 def batch_requests(keys: Sequence[str]) -> list[BatchGetStatesRequest]:
-    """All keys in batches of BATCH_KEYS; what does not fill one is left out."""
+    """Returns batches of BATCH_KEYS keys; drops the last keys if they do not fill one."""
     whole = range(0, len(keys) - BATCH_KEYS + 1, BATCH_KEYS)
     return [
         BatchGetStatesRequest(
@@ -120,9 +120,9 @@ async def known_requests(address: str, requests: Sequence[BatchGetStatesRequest]
 async def batches(
     address: str, requests: Sequence[BatchGetStatesRequest], results: int, seconds: float
 ) -> tuple[float, int]:
-    """Keys a second, and keys, in batches that were encoded before and whose answers are not decoded.
+    """Returns keys a second, and keys, for batches that are encoded beforehand; answers are not decoded.
 
-    Raises ValueError when the first answer does not have so many results.
+    Raises ValueError unless the first answer has `results` results.
     """
     answer = await _batch(address, requests[0])
     if len(answer.results) != results or any(each.HasField("error") for each in answer.results):
@@ -135,7 +135,7 @@ async def batches(
 
 
 async def saturate(call: Callable[[], Awaitable[object]], in_flight: int, seconds: float) -> tuple[float, int]:
-    """Calls a second, and calls, with so many in flight for so long. Raises what a call raises."""
+    """Returns calls a second, and calls, with `in_flight` calls at a time for `seconds`. Passes on errors of a call."""
     done = 0
     start = time.perf_counter()
 

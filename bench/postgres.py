@@ -69,7 +69,7 @@ def _settle(watchers: OrderWatchers) -> None:
 
 
 def measure(names: Sequence[str], runs: int) -> Measured:
-    """Makes the measurement on a stack whose simulator makes RATE changes a second in PostgreSQL."""
+    """Measures on a stack with a simulator that makes RATE changes a second in PostgreSQL."""
     with TemporaryDirectory(prefix="statecast-bench-") as directory:
         settings = Settings(directory=Path(directory), source="postgres", rate=RATE, orders=ORDERS)
         with running_stack(settings, report=partial(print, file=sys.stderr)) as stack:

@@ -39,7 +39,7 @@ def gets(rig: QueryRig) -> dict[str, float]:
 
 
 def scan(rig: QueryRig) -> dict[str, float]:
-    """The whole store in key order through one instance, and what that one owns itself, a page after the other."""
+    """Scans the whole store in key order through one instance, then that instance's own rows, page by page."""
     first, _ = rig.only(*NAMES)
     return {
         "scan_rows_per_s": _rows_per_s(first.address, local_only=False),
@@ -150,10 +150,10 @@ class _Caller:
 
 
 def failover(rig: QueryRig) -> dict[str, float]:
-    """The longest time that any of four callers went without an answer during the kill, and the reads that failed.
+    """Measures the longest time without an answer for any of four callers during the kill, and the failed reads.
 
     All read keys of the killed instance through the other, one read at a time. `failover_gap_ms.calm` is the longest
-    such time before the kill: what the machine does to it without any failure.
+    such time before the kill: the machine's own share, without any failure.
     """
     survivor, killed = rig.only(*NAMES)
     with grpc.insecure_channel(survivor.address) as channel:

@@ -126,7 +126,7 @@ def apply(rig: QueryRig) -> dict[str, float]:
 
 
 def _partitions(stub: Any) -> Sequence[Partition]:
-    """What the instance holds; nothing while it cannot be reached."""
+    """Returns the instance's partitions; none while it cannot be reached."""
     try:
         return list(stub.ListPartitions(ListPartitionsRequest(), timeout=60).partitions)
     except grpc.RpcError as error:

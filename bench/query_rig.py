@@ -23,7 +23,7 @@ PAUSE_S = 0.02
 
 
 class QueryRig:
-    """The instances keep what they have from one measurement to the next."""
+    """Instances that keep their rows from one measurement to the next."""
 
     def __init__(self, cluster: QueryCluster, rows: int) -> None:
         self.cluster = cluster
@@ -57,7 +57,7 @@ class QueryRig:
 
 
 def wait_until(condition: Callable[[], object], interval_s: float = PAUSE_S) -> None:
-    """Returns when the condition holds; what a measurement waits for may take minutes."""
+    """Waits until the condition holds, with a time-out of minutes, as measurements need."""
     waiting.wait_until(condition, "the instances are not as they should be", TIMEOUT_S, interval_s)
 
 

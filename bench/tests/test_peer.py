@@ -1,4 +1,4 @@
-"""What the comparison with the peer computes without either system."""
+"""The computations of the comparison with the peer, without either system."""
 
 import json
 from collections.abc import Callable

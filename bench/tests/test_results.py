@@ -1,4 +1,4 @@
-"""What becomes of measured values."""
+"""Results from measured values."""
 
 import json
 from collections.abc import Sequence

@@ -29,7 +29,7 @@ RUN = "weekly-email-2026-W48"
 
 
 class MailSink:
-    """A mail server that keeps what it is sent."""
+    """A mail server that keeps every mail."""
 
     def __init__(self) -> None:
         self.mails: list[tuple[str, str]] = []
@@ -56,7 +56,7 @@ class Runners:
         self._running: list[processes.Popen] = []
 
     def beside(self, name: str, *options: str) -> processes.Popen:
-        """A runner whose output is kept."""
+        """Starts a runner and keeps its output."""
         command = [sys.executable, "-m", "statecast_client", "each-local", STORE, "--run", RUN, "--topic", self._topic]
         command += ["--address", self._cluster.instances[name].address, "--kafka", self._cluster.bootstrap]
         command += ["--parallel", str(PARALLEL), "--lease", "5", *options, "--", sys.executable, str(SEND_EMAIL)]
@@ -71,7 +71,7 @@ class Runners:
             runner.wait(scaled(10))
 
     def report(self) -> str:
-        """What the runner that was started last has written."""
+        """The output of the runner that was started last."""
         return self._log_file(len(self._running) - 1).read_text()
 
     def _log_file(self, number: int) -> Path:
@@ -111,7 +111,7 @@ def cluster(kafka: str, tmp_path: Path) -> Iterator[QueryCluster]:
 def runners(
     cluster: QueryCluster, sink: tuple[MailSink, int], create_topic: CreateTopic, tmp_path: Path
 ) -> Iterator[Runners]:
-    """Runners of one run, whose mails go to the sink."""
+    """Runners of one run, which send mails to the sink."""
     made = Runners(cluster, create_topic("job-runs", cleanup_policy="delete"), sink[1], tmp_path)
     yield made
     made.close()

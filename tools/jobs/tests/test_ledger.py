@@ -1,4 +1,4 @@
-"""The ledger gives each row to one runner, whatever order the partitions are read in."""
+"""The ledger gives each row to one runner, in any order of reading the partitions."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -118,7 +118,7 @@ def test_a_sample_gives_fields_that_take_its_values(
 
 
 def digits(scale: str, precision: str = "") -> dict[str, object]:
-    """What Kafka Connect's schema says of a decimal, beside its type."""
+    """The parameters of a decimal in Kafka Connect's schema."""
     parameters = {"scale": scale, "connect.decimal.precision": precision}
     return {"parameters": {name: value for name, value in parameters.items() if value}}
 

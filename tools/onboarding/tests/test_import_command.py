@@ -1,4 +1,4 @@
-"""`statecast import` writes what the services' own checks take."""
+"""`statecast import` writes files that pass the services' own checks."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What ends a job before all rows are handled.
+"""Errors that end a job before all rows are handled.
 
 ServiceError
 ├── KafkaLostError       the topic of jobs cannot be read or written

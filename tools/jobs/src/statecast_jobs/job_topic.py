@@ -21,10 +21,10 @@ READ_RECORDS = 1000
 
 
 class JobTopic(Protocol):
-    """Where the runners of a run hear of each other."""
+    """The topic by which the runners of a run coordinate."""
 
     def write(self, record: JobRecord, group: str) -> None:
-        """Hands the record over for the partition of the group; whoever must know that it is there reads it back."""
+        """Queues the record for the partition of the group; to be sure that it was written, read it back."""
 
     def read(self) -> AsyncGenerator[list[JobRecord] | None, None]:
         """Yields the run's records, in the order of each partition; None once all from before the start have come.

@@ -1,1 +1,1 @@
-"""A table of a team's own: `statecast import` writes the files for it, `statecast doctor` says what will not work."""
+"""A team's own table: `statecast import` writes the files for it, `statecast doctor` finds problems in advance."""

@@ -17,7 +17,7 @@ PIPELINES = "pipelines"
 
 
 def former_prefix(directory: Path) -> str | None:
-    """What the topics of a domain that is there already begin with; None where there is none.
+    """Returns the topic prefix of an existing domain; None where there is no domain.
 
     Raises DomainFileError for a `domain.yaml` that is wrong.
     """
@@ -49,7 +49,7 @@ def domain_text(directory: Path, prefix: str, topic: str, partitions: int) -> st
 
 
 def check_domain(directory: Path) -> None:
-    """Derives what services read, as `statecast apply` does. Raises DomainFileError with the file and the key."""
+    """Derives topics and stores, as `statecast apply` does. Raises DomainFileError with the file and the key."""
     derive(read_domains([directory]))
 
 
@@ -75,7 +75,7 @@ def _with_entry(text: str, entry: str) -> str:
 
 
 def _end(node: yaml.Node) -> int:
-    """Where a node's text ends. What is written in lines ends, to YAML, where the next thing begins."""
+    """Returns the index where a node's text ends. YAML lets a block collection end where the next node begins."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style:
         last = node.value[-1]
         return _end(last[1] if isinstance(last, tuple) else last)

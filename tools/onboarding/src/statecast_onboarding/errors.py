@@ -1,4 +1,4 @@
-"""What ends the commands; the text is printed as one line, with the exit status.
+"""Errors that end the commands; the text is printed as one line, with the exit status.
 
 OnboardingError         something is wrong with the input
 ├── UnreachableError    a server does not answer, or refuses
@@ -9,7 +9,7 @@ from statecast_service.errors import ServiceError
 
 
 class OnboardingError(ServiceError):
-    """An argument, or the table that it names, cannot be used; the text says what to change."""
+    """An argument, or the table that it names, cannot be used; the text names the necessary change."""
 
     exit_status = 2
 

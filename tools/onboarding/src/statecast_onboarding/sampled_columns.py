@@ -1,4 +1,4 @@
-"""Columns from values: what a JSON sample tells of their types."""
+"""Infers columns and their types from the values of a JSON sample."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -73,7 +73,7 @@ def is_struct(schema: object) -> TypeGuard[Mapping[str, Any]]:
 
 
 def connect_columns(struct: Mapping[str, Any]) -> tuple[Column, ...]:
-    """The fields of a struct of Kafka Connect. Raises OnboardingError for what is no such schema."""
+    """Returns the fields of a Kafka Connect struct. Raises OnboardingError for any other schema."""
     return tuple(_connect(_entry(field, "field", str), field) for field in _entry(struct, "fields", list))
 
 
@@ -129,7 +129,7 @@ class AvroColumns:
         """The full names of the records that are being read, from the outermost on."""
 
     def of_record(self, schema: Mapping[str, Any], namespace: str = "") -> tuple[Column, ...]:
-        """The fields of a record. Raises OnboardingError for what is no such schema."""
+        """Returns the fields of a record. Raises OnboardingError for any other schema."""
         name = self._declare(schema, namespace)
         self._within.append(name)
         inner = name.rpartition(".")[0]
@@ -224,7 +224,7 @@ def _full_name(name: str, namespace: str) -> str:
 
 
 def _entry(schema: object, name: str, type_: type[Any] = object) -> Any:
-    """What a schema has under a name. Raises OnboardingError when it has nothing of that type."""
+    """Returns a schema's value under a name. Raises OnboardingError when it has none of that type."""
     if not isinstance(schema, dict) or not isinstance(schema.get(name), type_) or name not in schema:
         shown = str(schema)
         raise OnboardingError(f"a part of the schema lacks {name!r}: {shown if len(shown) <= 80 else f'{shown[:79]}…'}")

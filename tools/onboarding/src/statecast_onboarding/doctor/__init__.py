@@ -1,1 +1,1 @@
-"""What `statecast doctor` looks at: team files, database, connector and Kafka, each in a module of its own."""
+"""The checks of `statecast doctor`: team files, database, connector and Kafka, each in a module of its own."""

@@ -1,4 +1,4 @@
-"""What a check finds: one line that names a thing, and says what to do."""
+"""A finding of a check: one line that names a thing and the remedy."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,1 +1,1 @@
-"""`statecast plan` and `statecast apply`: a system is made what the files of its domains say."""
+"""`statecast plan` and `statecast apply`: make a system match the files of its domains."""
