@@ -30,7 +30,7 @@ SETTINGS: dict[str, type[BaseSettings]] = {
 
 
 def variables_of_image(service: str) -> dict[str, str]:
-    """What the Dockerfile of a service sets for the service's settings."""
+    """Returns the variables of a service's settings that its Dockerfile sets."""
     image = (ROOT / "services" / service / "Dockerfile").read_text()
     prefix = service.upper().replace("-", "_")
     return {name: value.strip('"') for name, value in re.findall(rf"({prefix}_\w+)=(\S+)", image)}

@@ -1,4 +1,4 @@
-"""Charts render what Kubernetes accepts, refuse values that they do not have, and have the version of their part."""
+"""Charts render valid manifests, refuse unknown values, and have the version of their part."""
 
 import json
 import tomllib

@@ -54,11 +54,11 @@ def test_nobody_reaches_a_server_but_by_its_policy(workload: Manifest) -> None:
 
 
 Way = tuple[str, str, str | int]
-"""From which pods to which, on which port."""
+"""The pod that connects, the pod that it reaches, and the port."""
 
 
 def ways(direction: str, peers: str, files: list[Manifest]) -> set[Way]:
-    """What the policies of one direction allow between the pods of the files."""
+    """Returns the connections between the pods of the files that the policies of one direction allow."""
     allowed: set[Way] = set()
     for policy in every("NetworkPolicy", files):
         own = pods(policy["spec"]["podSelector"], files)

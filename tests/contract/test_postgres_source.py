@@ -1,4 +1,4 @@
-"""PostgreSQL as the source is, in containers and on Kubernetes, what the local stack runs with SOURCE=postgres."""
+"""PostgreSQL as the source is the same in containers and on Kubernetes as in the local stack with SOURCE=postgres."""
 
 import json
 import re

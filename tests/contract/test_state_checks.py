@@ -1,4 +1,4 @@
-"""The checks of the stories about the query service find what they are there to find."""
+"""The checks of the stories about the query service find each kind of broken promise."""
 
 from drivers.state_checks import Seen, StateChecks
 from drivers.state_writer import Acknowledged, StateLog
@@ -23,17 +23,17 @@ def state(offset: int, sequence: int, epoch: int = EPOCH) -> State:
 
 
 def seen(offset: int, sequence: int | None) -> Seen:
-    """What a reader holds."""
+    """The state of a key that a reader holds."""
     return Seen(Position(epoch=EPOCH, offset=offset), sequence)
 
 
 def freshness(through: int, lag_ms: int = 100) -> Freshness:
-    """How fresh an answer says it is."""
+    """The freshness that an answer states."""
     return Freshness(lag_ms=lag_ms, current_through=Position(epoch=EPOCH, offset=through), answered_by="query-1")
 
 
 def broken_by(log: StateLog, held: Seen | None, answer: State, fresh: Freshness, began: float) -> list[str]:
-    """What one answer breaks."""
+    """Returns the promises that one answer breaks."""
     checks = StateChecks(log, "reader")
     checks.value("key", held, answer, fresh, began)
     return checks.broken

@@ -17,7 +17,7 @@ from testkit.broker import BrokerProcess, running_broker
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
-    """The stack that most stories share; whoever kills a part waits until it is ready again, and may do so often."""
+    """The stack that most stories share; a story may kill parts often, if it waits until each is ready again."""
     with shared_stack(tmp_path_factory.mktemp("stack"), rate=20) as running:
         yield running
 
@@ -42,13 +42,13 @@ def bob(stack: RunningStack) -> GatewayClient:
 
 @pytest.fixture(scope="session")
 def source(stack: RunningStack) -> OrderSource:
-    """A source whose changes the test decides."""
+    """A source with changes that the test decides."""
     return OrderSource(stack.file.kafka.bootstrap)
 
 
 @pytest.fixture(scope="session")
 def dead_letters(stack: RunningStack) -> DeadLetters:
-    """What the pipelines set aside."""
+    """The records that the pipelines set aside."""
     return DeadLetters(stack.file.kafka.bootstrap)
 
 
@@ -82,6 +82,6 @@ def query_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerPro
 
 @pytest.fixture
 def query(query_broker: BrokerProcess, tmp_path: Path) -> Iterator[LoadedCluster]:
-    """Three instances of the query service under steady load; when the story ends, what must always hold is checked."""
+    """Three instances of the query service under steady load; checks the invariants when the story ends."""
     with loaded_cluster(query_broker.bootstrap, tmp_path) as cluster:
         yield cluster

@@ -1,7 +1,7 @@
-"""A team that has nothing of ours: from an empty directory to a live page, by the documentation alone.
+"""A new team's way from an empty directory to a live page, by the documentation alone.
 
-Every command of docs/start/own-kafka.md is run as it stands there, on tables with keys of uuid and of several columns,
-on a Kafka with SASL_SSL that makes no topics by itself and whose user has rights to the names of its prefix only.
+The test runs every command of docs/start/own-kafka.md unchanged, on tables with keys of uuid and of several columns.
+Kafka uses SASL_SSL, does not create topics automatically, and gives its user rights only to names with its prefix.
 """
 
 import os
@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 @dataclass(frozen=True)
 class Adoption:
-    """What the page's commands have started in the directory `own`."""
+    """The programs that the page's commands have started in the directory `own`."""
 
     own: Path
     environment: dict[str, str]
@@ -46,12 +46,12 @@ class Adoption:
 
     @property
     def said(self) -> str:
-        """What the commands have written."""
+        """The output of the commands."""
         log = self.own / LOG
         return log.read_text() if log.exists() else ""
 
     def logs(self) -> str:
-        """What the programs have logged."""
+        """The logs of the programs."""
         return "\n".join(f"== {file.name}\n{file.read_text()}" for file in sorted(self.own.glob("*.log")))
 
     def sql(self, statement: str) -> None:
@@ -147,7 +147,7 @@ def team_kafka(broker: SecuredBroker, own: Path) -> dict[str, str]:
 
 
 def team_database(server: PostgresProcess, own: Path) -> dict[str, str]:
-    """A database of its own whose user is no superuser, and may replicate."""
+    """A separate database with a user that may replicate but is no superuser."""
     server.execute(f"CREATE ROLE {USER} LOGIN REPLICATION PASSWORD '{PASSWORD}'")
     server.execute(f"CREATE DATABASE {DATABASE} OWNER {USER}")
     (own / "database.properties").write_text(f"password={PASSWORD}\n")

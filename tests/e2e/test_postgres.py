@@ -1,4 +1,4 @@
-"""Orders live in a real PostgreSQL, and Debezium tells of their changes: what SQL does is what a phone sees."""
+"""Orders are in a real PostgreSQL, and Debezium publishes their changes: a phone sees the effect of the SQL."""
 
 from collections.abc import Iterator, Sequence
 
@@ -28,7 +28,7 @@ EVER = {
 
 @pytest.fixture(scope="module")
 def postgres_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
-    """A stack whose simulator plays into PostgreSQL."""
+    """A stack with a simulator that writes to PostgreSQL."""
     settings = Settings(
         directory=tmp_path_factory.mktemp("postgres-stack"),
         source="postgres",

@@ -1,6 +1,6 @@
-"""Every process dies at random but the simulator; whoever watches goes on and has missed and repeated nothing.
+"""Every process but the simulator dies at random; watchers continue without missing or repeating a change.
 
-A seed decides the changes and the kills. It stands in the test's name; RANDOM_KILLS_SEEDS="1 7" tells of others.
+A seed decides the changes and the kills. The test's name has it; RANDOM_KILLS_SEEDS="1 7" sets others.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A broker with TLS, SASL and ACLs: every service signs in, does its work, and says what it may not do."""
+"""A broker with TLS, SASL and ACLs: every service signs in, does its work, and names each operation it is denied."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -33,7 +33,7 @@ def loop() -> Iterator[Loop]:
 
 @pytest.fixture(scope="module")
 def log() -> Iterator[Log]:
-    """What the services of a module log."""
+    """The log of a module's services."""
     with logged() as log:
         yield log
 

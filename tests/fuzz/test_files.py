@@ -1,4 +1,4 @@
-"""Whatever a file of the operators holds, a service reads it, or names the problem on one line."""
+"""A service reads any file of the operators, or names the problem on one line."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Whatever is asked of the two services of an instance, the answer is a message, or an error that the README names."""
+"""Any call of an instance's two services is answered with a message, or with an error that the README names."""
 
 import grpc
 from google.protobuf.descriptor import ServiceDescriptor

@@ -1,4 +1,4 @@
-"""Whatever clients do to the connections of an instance, a good call is answered, and everything is given back."""
+"""Despite misbehaving connections, an instance answers a good call, and frees everything afterwards."""
 
 import asyncio
 import gc
@@ -72,7 +72,7 @@ async def good_call(service: RunningQueryService) -> None:
 
 
 def in_flight(service: RunningQueryService) -> float:
-    """What the metrics say of calls in work, and of their bytes."""
+    """Returns the sum of the metrics of calls in flight and of their bytes."""
     samples = [sample for metric in service.registry.collect() for sample in metric.samples]
     names = ("query_service_calls_in_flight", "query_service_in_flight_bytes")
     return sum(sample.value for sample in samples if sample.name in names)

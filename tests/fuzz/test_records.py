@@ -1,4 +1,4 @@
-"""Whatever stands in a topic, a store applies or skips each record, and the applied ones can be read."""
+"""A store applies or skips any record of a topic, and the applied ones can be read."""
 
 from collections.abc import Iterator
 from itertools import count

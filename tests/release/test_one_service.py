@@ -1,4 +1,4 @@
-"""Every command of docs/start/one-service.md, with what a release publishes and nothing else of the repository."""
+"""Every command of docs/start/one-service.md, with the files of a release and nothing else of the repository."""
 
 import os
 import re

@@ -1,1 +1,1 @@
-"""What the end-to-end tests tell their stories with: the source, the clients, the model."""
+"""Drivers of the end-to-end tests: the source, the clients, the model."""

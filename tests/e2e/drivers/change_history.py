@@ -30,7 +30,7 @@ def primary_key(row: Any) -> str:
 
 
 def ordered(changes: Iterable[Change]) -> list[Change]:
-    """The changes in the order of epoch and log sequence number, however often and in whatever order they come."""
+    """Returns the changes without duplicates, in the order of epoch and log sequence number."""
     unique = {(*_place(change), change.source.table, primary_key(row_of(change))): change for change in changes}
     return [unique[place] for place in sorted(unique)]
 

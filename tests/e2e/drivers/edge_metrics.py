@@ -1,4 +1,4 @@
-"""What the edges of a stack say of themselves, and which of them a socket came to."""
+"""The metrics of a stack's edges, and the edge that a socket is connected to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

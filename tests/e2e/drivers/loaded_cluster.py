@@ -1,4 +1,4 @@
-"""A cluster of three under steady load, and what must hold at the end of every story about it."""
+"""A cluster of three under steady load, and the invariants at the end of every story about it."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LoadedCluster:
-    """What a story works with."""
+    """A cluster, and the load on it."""
 
     cluster: QueryCluster
     load: LoadProcess

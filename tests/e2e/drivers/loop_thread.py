@@ -7,7 +7,7 @@ from typing import Self
 
 
 class LoopThread(ABC):
-    """Runs `watch_all` while it is entered, and keeps what has ended it."""
+    """Runs `watch_all` while it is entered, and keeps the error that ends it."""
 
     def __init__(self, name: str) -> None:
         """`name` is that of the thread."""
@@ -30,7 +30,7 @@ class LoopThread(ABC):
         """Watches until it is cancelled."""
 
     def check(self) -> None:
-        """Raises what has ended the watchers, if anything has."""
+        """Raises the error that has ended the watchers, if any."""
         if self._ended is not None:
             raise self._ended
 

@@ -1,4 +1,4 @@
-"""Readers of orders at all query instances, who take nothing older than what they have seen."""
+"""Readers of orders at all query instances, which accept no state older than the newest they have seen."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""A second order database: its changes are what the tests decide, on the same topic as the simulator's."""
+"""A second order database: the tests decide its changes, which go to the same topic as the simulator's."""
 
 import itertools
 import random
@@ -33,7 +33,7 @@ PRODUCER_SETTINGS = {
 
 
 class RecordProducer(Protocol):
-    """What the source needs of a producer; confluent_kafka's is one."""
+    """The part of a producer that the source uses; confluent_kafka's has it."""
 
     def produce(self, topic: str, value: bytes, key: bytes) -> None:
         """Takes a record to send."""

@@ -1,4 +1,4 @@
-"""People in front of the pages: they sign in, read, and keep pictures of what they see."""
+"""People in front of the pages: they sign in, read, and take screenshots."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -48,7 +48,7 @@ class Person:
 
     @property
     def banner(self) -> Locator:
-        """What asks for another token, while the page goes on."""
+        """The banner that asks for another token while the page keeps working."""
         return self.page.get_by_role("form", name="Your sign-in")
 
     def card(self, order_id: str) -> Locator:
@@ -81,7 +81,7 @@ class Person:
 
 @asynccontextmanager
 async def browser_at(address: str) -> AsyncIterator["Visits"]:
-    """A browser whose pages are relative to the address; it trusts the certificate of the stack."""
+    """A browser that resolves pages against the address; it trusts the certificate of the stack."""
     async with chromium() as browser:
         yield Visits(browser, address)
 

@@ -63,7 +63,7 @@ def number_sort(number: int) -> str:
 
 
 def canonical(message: Message) -> bytes:
-    """The same bytes for equal messages, whoever has encoded them."""
+    """Encodes a message deterministically, so that equal messages have the same bytes."""
     return message.SerializeToString(deterministic=True)
 
 

@@ -57,7 +57,7 @@ class PodProducer:
         self._waiting.append((topic, value, key))
 
     def flush(self, timeout: float) -> int:
-        """Sends what was taken; how many of them are not acknowledged. Raises AssertionError when the pod has gone."""
+        """Sends the waiting records; returns how many are unacknowledged. Raises AssertionError if the pod is gone."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         missing = 0

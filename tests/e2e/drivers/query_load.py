@@ -134,7 +134,7 @@ class LoadProcess:
         theirs.close()
 
     def ask(self, method: Callable[Concatenate[QueryLoad, P], T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Returns what the method returns there; raises what it raises."""
+        """Calls the method in the load's process; returns its result or raises its error."""
         self._connection.send((method, arguments, named))
         assert self._connection.poll(scaled(ANSWER_S)), f"the load does not answer {method.__name__}"
         error, result = self._connection.recv()

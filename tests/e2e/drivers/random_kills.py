@@ -78,7 +78,7 @@ class RandomKills:
             self._thread.shutdown()
 
     def before(self, number: int) -> None:
-        """Begins the kill that is due before a change, if there is one; raises what was wrong with the kill before."""
+        """Begins the kill that is due before a change, if there is one; raises the error of the previous kill."""
         if self._left and self._left[0].at <= number:
             self._wait()
             self._is_awaited = False

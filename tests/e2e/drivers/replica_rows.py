@@ -1,4 +1,4 @@
-"""Compares what the replicas of each partition hold, read from their internal services, which never forward."""
+"""Compares the rows of each partition's replicas, read from their internal services, which never forward."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping

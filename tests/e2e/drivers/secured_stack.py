@@ -1,4 +1,4 @@
-"""The services on a broker with ACLs, each as the process that a user would start, with what it signs in by."""
+"""The services on a broker with ACLs, each as the process that a user would start, with its own credentials."""
 
 import os
 import subprocess
@@ -106,7 +106,7 @@ class SecuredStack:
         return body
 
     def first_frame(self, order_id: str) -> str:
-        """What the edge sends first to whoever watches the order."""
+        """Returns the first frame that the edge sends to a watch of the order."""
         with connect(f"ws://{self._edge}/update/orders/{order_id}", additional_headers=STAFF) as socket:
             return str(socket.recv(scaled(10)))
 

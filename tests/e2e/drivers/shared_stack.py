@@ -1,4 +1,4 @@
-"""A stack that many stories share: whoever kills a part waits until it is ready again, and may do so often."""
+"""A stack that many stories share: a story that kills a part waits until it is ready again, and may do so often."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

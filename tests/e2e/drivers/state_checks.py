@@ -1,4 +1,4 @@
-"""Checks every answer to one reader against what it has seen before and what had been acknowledged by then."""
+"""Checks every answer to one reader against its earlier answers and the writes acknowledged by then."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,14 @@ from statecast.state.v1.state_pb2 import Position
 
 @dataclass(frozen=True)
 class Seen:
-    """What a reader holds of a key; `sequence` is None when the key was absent."""
+    """A reader's last state of a key; `sequence` is None when the key was absent."""
 
     position: Position
     sequence: int | None
 
 
 class StateChecks:
-    """Remembers what one reader has seen. A broken promise is added to `broken` as a sentence; nothing is raised."""
+    """Remembers the states that one reader has seen. Adds broken promises to `broken` as sentences; raises nothing."""
 
     def __init__(self, log: StateLog, reader_name: str) -> None:
         """Compares with the log; `reader_name` begins each sentence."""
@@ -27,7 +27,7 @@ class StateChecks:
         self._reader_name = reader_name
 
     def value(self, key: str, held: Seen | None, state: State, freshness: Freshness, began: float) -> None:
-        """Takes a value; `held` and `began` are what the reader held, and the monotonic time, when it made the call."""
+        """Takes a value; `held` is the reader's state, and `began` the monotonic time, when it made the call."""
         self._take(key, held, Seen(state.position, sequence_in(state.payload)), freshness, began)
 
     def absence(self, key: str, held: Seen | None, absence: Absence, freshness: Freshness, began: float) -> None:
@@ -37,7 +37,7 @@ class StateChecks:
         self._take(key, held, Seen(absence.position, None), freshness, began)
 
     def unchanged(self, key: str, held: Seen, freshness: Freshness, began: float) -> None:
-        """Takes the absence of a key from a batch's answer: nothing is newer than what the reader held."""
+        """Takes the absence of a key from a batch's answer: nothing is newer than the reader's state."""
         self.answers += 1
         self._fresh(key, held.position.offset, freshness, began)
 

@@ -1,4 +1,4 @@
-"""Reads states at a steady rate from the instances whose health says that they serve."""
+"""Reads states at a steady rate from the instances that report SERVING."""
 
 import asyncio
 import random
@@ -82,11 +82,11 @@ class Unanswered:
 
 
 class StateReader:
-    """One caller with a list of addresses, of which it prefers the first.
+    """One caller with a list of addresses; it prefers the first.
 
-    Every fifth read is a batch, with the positions that the reader holds; the others get one key, and ask for at least
-    what the reader has seen of it. A call that its instance does not answer goes to the next healthy one; that is in
-    `unanswered`. A read that nobody answers, or that is answered with an error, has failed.
+    Every fifth read is a batch with the positions that the reader holds. The other reads get one key, at the reader's
+    last position or later. A call that its instance does not answer goes to the next healthy one, and into
+    `unanswered`. A read fails if no instance answers it, or if the answer is an error.
     """
 
     def __init__(self, home: str, channels: Sequence[QueryChannel], log: StateLog, keys: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Writes states to a keyed topic at a steady rate, and keeps a log of what was acknowledged and when."""
+"""Writes states to a keyed topic at a steady rate, and logs each acknowledgement with its time."""
 
 import random
 import time
@@ -81,7 +81,7 @@ class StateLog:
 
 
 def sequence_text(key: str, sequence: int) -> bytes:
-    """A payload that tells what it is: readers compare sequences by it."""
+    """A payload that contains its sequence, for readers to compare."""
     return f"{sequence} {key}".encode()
 
 
@@ -96,7 +96,7 @@ def hot_index(chance: random.Random, count: int) -> int:
 
 
 class StateWriter:
-    """Writes to one topic with murmur2, as the processor does; `log` has what was acknowledged."""
+    """Writes to one topic with murmur2, as the processor does; `log` has the acknowledged records."""
 
     def __init__(self, bootstrap: str, topic: str, keys: list[str], payload_of: PayloadOf = sequence_text) -> None:
         """Connects. Records wait through an outage of the broker and are written once each, in their order."""

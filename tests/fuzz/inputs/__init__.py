@@ -1,1 +1,1 @@
-"""What the fuzz tests send: sound texts, documents, messages and requests, changed in a few places."""
+"""Inputs of the fuzz tests: valid texts, documents, messages and requests, mutated in a few places."""

@@ -97,7 +97,7 @@ def _change(draw: st.DrawFn, kind: str, top: Any, container: Any, key: Any, valu
 
 
 def _places(container: Any) -> Iterator[tuple[Any, Any]]:
-    """Every place of a document: what it stands in, and its key or index there."""
+    """Yields every place of a document as its container and its key or index there."""
     keys = (
         container.keys()
         if isinstance(container, dict)

@@ -25,7 +25,7 @@ ODD_BYTES = (b"", b"\0", b"\xff", b"\xff" * 9 + b"\x01", b"\xff\xff\xff\xff\x07"
 
 
 def messages(kind: Descriptor, likely: Likely) -> st.SearchStrategy[Any]:
-    """Messages with some of their fields, whose numbers are small or extreme."""
+    """Messages with some of their fields set, and with small or extreme numbers."""
     fields = {field.name: _values(field, likely) for field in kind.fields}
     make: type[Message] = GetMessageClass(kind)
     return st.fixed_dictionaries({}, optional=fields).map(lambda values: make(**values))

@@ -1,1 +1,1 @@
-"""What the fuzz tests send to: real servers on real sockets, and what they log."""
+"""Targets of the fuzz tests: real servers on real sockets, and their logs."""

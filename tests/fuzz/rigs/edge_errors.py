@@ -1,4 +1,4 @@
-"""What the edge documents of its errors: the table of its README is made from the same classes."""
+"""The edge's documented errors: the table in its README is generated from the same classes."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What the services log while they are fuzzed, in the form in which they log."""
+"""The services' log lines during fuzzing, in their usual form."""
 
 import json
 import logging

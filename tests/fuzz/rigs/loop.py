@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Loop:
-    """Runs coroutines one after the other; what they have started goes on while another one runs."""
+    """Runs coroutines one after the other; their background tasks keep running during the next one."""
 
     def __init__(self, runner: asyncio.Runner) -> None:
         self._runner = runner
