@@ -169,27 +169,11 @@ class QueryClient:
     async def _get_together(
         self, group: _Group, queries: Sequence[Query]
     ) -> Sequence[RangeResult | RequestError | None]:
-        """Returns the result or error of each key, or None where only a request for that key alone can tell.
-
-        Keys refused together are asked again in halves, one after the other.
-        """
-        store = group[0]
-        try:
-            if len(queries) == 1:
-                return [await self._get_alone(group, queries[0])]
-            response = await self._router.call(
-                store.name, queries[0].group, partial(call_batch, batch(store, queries)), self._timeouts
-            )
-        except (UnavailableError, UnknownStoreError):
-            raise  # it says nothing of single keys
-        except RequestError as error:
-            if len(queries) == 1:
-                return [error]
-            middle = len(queries) // 2
-            halves = queries[:middle], queries[middle:]
-            return [each for half in halves for each in await self._get_together(group, half)]
-        read = self._read(store, queries, response)
-        return [result if isinstance(result, RangeResult) else None for result in read]
+        """Returns the result or error of each key, or None where the answer left it out. Raises what holds for all."""
+        read = await self._poll_batch(group[0], queries)
+        if isinstance(read[0], RequestError) and all(each is read[0] for each in read):
+            raise read[0]
+        return [None if isinstance(each, Progress) else each for each in read]
 
     async def _poll_batch(self, store: Store, queries: Sequence[Query]) -> list[Result]:
         call = partial(call_batch, batch(store, queries))
