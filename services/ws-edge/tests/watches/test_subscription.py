@@ -3,6 +3,8 @@
 import json
 from dataclasses import replace
 
+import pytest
+
 from testkit.ws_edge.answers import SCORES, Asked, at, keyed, row, whole
 from ws_edge.errors import UnavailableError
 from ws_edge.model.authorization import OwnerRule
@@ -71,6 +73,36 @@ def test_a_row_that_was_its_clients_only_where_the_edge_was_not_looking_has_left
     asked.answer(keyed(of_key(105, "bob")))
 
     assert phone.events == ["resumed", "-105"]
+
+
+@pytest.mark.parametrize("lag_ms", [0, 40_000])
+def test_a_key_whose_token_is_ahead_of_all_that_there_is_begins_anew_once_no_lag_explains_it(lag_ms: int) -> None:
+    """As after an election that lost records: else all versions are left out until the token is passed."""
+    asked = Asked(SCORES)
+    phone = asked.join(after=at(10**9))
+    asked.answer(replace(keyed(row("", 1)), lag_ms=lag_ms))
+    before = list(phone.events)
+    asked.clock.now += 40
+    asked.answer(replace(keyed(row("", 2)), lag_ms=lag_ms))
+
+    assert before == []
+    assert phone.events == ([] if lag_ms else ["snapshot", "2"])
+
+
+def test_a_key_resumes_once_its_partition_is_read_through_its_token() -> None:
+    """Replicas may hold one version at two positions: a replay wrote it twice, and one of them has it once."""
+    asked = Asked(SCORES)
+    asked.join()
+    asked.answer(replace(keyed(row("", 5)), through=at(6)))
+    phone = asked.join(after=at(8))
+    before = list(phone.events)
+    watch, _ = asked.due()
+    asked.hub.unchanged(watch, Progress(at(8)))
+    late = asked.join(after=at(7))
+    asked.answer(keyed(row("", 9)))
+
+    assert before == []
+    assert phone.events == late.events == ["resumed", "9"]
 
 
 def of_key(offset: int, owner: str = "") -> KeyState:

@@ -81,10 +81,12 @@ class RangeResult:
     removals_complete: bool
     lag_ms: int = 0
     """For how long it may have been out of date, in milliseconds; 0 for a short time."""
+    through: Position | None = None
+    """Up to where the replica that answered has read the partition, if it says so."""
 
 
 class Progress(NamedTuple):
-    """Nothing has changed; `position` is up to where, of a range."""
+    """Nothing has changed; `position` is up to where the replica has read the partition, if it says so."""
 
     position: Position | None = None
     lag_ms: int = 0
@@ -139,18 +141,18 @@ def results(queries: Sequence[Query], response: BatchGetStatesResponse, stale_af
     for index, query in enumerate(queries):
         (keys if query.question.is_key else ranges).append(index)
     for freshness in response.freshness:
-        position, lag_ms = _position(freshness.current_through), _lag_ms(freshness, stale_after_ms)
-        for place in freshness.keys if lag_ms else ():
-            unchanged[keys[place]] = Progress(None, lag_ms)
+        progress = Progress(_position(freshness.current_through), _lag_ms(freshness, stale_after_ms))
+        for place in freshness.keys:
+            unchanged[keys[place]] = progress
         for place in freshness.ranges:
-            unchanged[ranges[place]] = Progress(position, lag_ms)
+            unchanged[ranges[place]] = progress
     ordered: list[Result] = [*unchanged]
     for key_result in response.results:
         index = keys[key_result.index]
-        ordered[index] = _result(queries[index], key_result, unchanged[index].lag_ms)
+        ordered[index] = _result(queries[index], key_result, unchanged[index])
     for range_result in response.ranges:
         index = ranges[range_result.index]
-        ordered[index] = _result(queries[index], range_result, unchanged[index].lag_ms)
+        ordered[index] = _result(queries[index], range_result, unchanged[index])
     return ordered
 
 
@@ -175,17 +177,17 @@ def position_message(position: Position) -> PositionMessage:
     return PositionMessage(epoch=position.epoch, offset=position.offset)
 
 
-def _result(query: Query, result: query_pb2.KeyResult | query_pb2.RangeResult, lag_ms: int) -> Result:
+def _result(query: Query, result: query_pb2.KeyResult | query_pb2.RangeResult, progress: Progress) -> Result:
     if result.HasField("error"):
         if result.error.code == RESOURCE_EXHAUSTED:
             return RowTooLargeError(f"{query.question} is not read, what you have of it is old: {result.error.message}")
         return failure_of(result.error.code, result.error.message)
     if isinstance(result, query_pb2.RangeResult):
-        return _range_result(query, result, lag_ms)
-    return _key_result(query, result, lag_ms)
+        return _range_result(query, result, progress)
+    return _key_result(query, result, progress)
 
 
-def _key_result(query: Query, result: query_pb2.KeyResult, lag_ms: int) -> RangeResult:
+def _key_result(query: Query, result: query_pb2.KeyResult, progress: Progress) -> RangeResult:
     store, states, removals = query.question.store, list[KeyState](), list[KeyState]()
     key = StoreKey(store.name, query.question.group)
     if result.HasField("state"):
@@ -196,10 +198,11 @@ def _key_result(query: Query, result: query_pb2.KeyResult, lag_ms: int) -> Range
         position = _position(absence.position)
         since = _position(absence.unchanged_since) if absence.HasField("unchanged_since") else position
         removals.append(KeyState(key, since, commit_ns=_commit_ns(absence)))
-    return RangeResult(Position(position.epoch, -1), position, True, False, states, removals, True, lag_ms)
+    content = True, False, states, removals, True
+    return RangeResult(Position(position.epoch, -1), position, *content, progress.lag_ms, progress.position)
 
 
-def _range_result(query: Query, result: query_pb2.RangeResult, lag_ms: int) -> RangeResult:
+def _range_result(query: Query, result: query_pb2.RangeResult, progress: Progress) -> RangeResult:
     store = query.question.store
     states = [_decode(store, _key(store, state.key), state) for state in result.states]
     removals = [
@@ -207,7 +210,7 @@ def _range_result(query: Query, result: query_pb2.RangeResult, lag_ms: int) -> R
         for removal in result.removals
     ]
     kind = result.whole, result.more, states, removals, result.removals_complete
-    return RangeResult(query.after, _position(result.position), *kind, lag_ms)
+    return RangeResult(query.after, _position(result.position), *kind, progress.lag_ms, progress.position)
 
 
 def _decode(store: Store, key: StoreKey, state: query_pb2.State) -> KeyState:

@@ -120,8 +120,6 @@ class Subscription:
     _sent: Position | None = field(default=None, init=False)
     """The newest position of the rows and departures that were taken; None when the last token is no older."""
     _last_token: Position | None = field(default=None, init=False)
-    _floor: Position | None = field(default=None, init=False)
-    """For a key that resumed from a position not known here yet: that position. Rows that are not newer are no news."""
 
     def __post_init__(self) -> None:
         self.token = resumption_of(self.audience.mask, self.options.token)
@@ -241,41 +239,26 @@ class Subscription:
                 if isinstance(row.row, Message) and row.row.ByteSize() >= LARGE_ROW:
                     self._pending.failed(row.key.member)
             self._pending.begin(missed, held=True)
-            if token is not None and window.position is not None and token.position > window.position:
-                self._floor = token.position
         else:
             self._pending.begin((key for key, row in window.rows.items() if self.audience.seen(row)), held=False)
 
     def note(self, moves: Sequence[Move], batches: dict[Audience, Batch]) -> int:
-        """Adds changes of the window, except those that the consumer may not see or the client has.
+        """Adds changes of the window, except those that the consumer may not see.
 
         `batches` has the changes of each audience, and is filled by this call. Returns how many versions were left out
         because the client reads slowly.
         """
-        if not moves and self._floor is None:
-            return 0
-        if self.audience.members > 1 and self._floor is None and self._pending.is_clear:
+        if self.audience.members > 1 and self._pending.is_clear:
             batch = batches.get(self.audience)
             if batch is None:
                 batch = batches[self.audience] = self.audience.batch(moves)
             self._pending.share(batch)
             return 0
-        left_out = sum(map(self._note, moves))
-        if self._floor is not None and not self._is_known(self.watch.window.position):
-            # The client holds a version that was never seen here, and what there is now looks as before it.
-            self._floor = None
-            left_out += self._pending.add("", None, held=True)
-        return left_out
+        return sum(map(self._note, moves))
 
     def _note(self, move: Move) -> bool:
-        if self._is_known(move.position):
-            return False
-        has_base = self._floor is None and self._pending.has_base(move.key)
-        change = self.audience.change(move, has_base=has_base)
-        if change is None:
-            return False
-        self._floor = None
-        return self._pending.add(move.key, *change)
+        change = self.audience.change(move, has_base=self._pending.has_base(move.key))
+        return change is not None and self._pending.add(move.key, *change)
 
     def offered(self) -> None:
         """Notes that the subscriber was notified of the news."""
@@ -291,17 +274,8 @@ class Subscription:
         self._pending.begin_round()
 
     def _known(self) -> Position | None:
-        """Returns the position up to which the edge or the client has everything; None while the window is outdated."""
-        position, floor = self.watch.window.position, self._floor
-        if self.watch.window.is_outdated or position is None:
-            return None
-        return floor if floor is not None and floor.epoch == position.epoch and floor > position else position
-
-    def _is_known(self, position: Position | None) -> bool:
-        floor = self._floor
-        if floor is None or position is None:
-            return False
-        return floor.epoch == position.epoch and position.offset <= floor.offset
+        """Returns the position up to which the edge has everything; None while the window is outdated."""
+        return None if self.watch.window.is_outdated else self.watch.window.position
 
     def _note_sent(self, position: Position) -> None:
         sent = self._sent

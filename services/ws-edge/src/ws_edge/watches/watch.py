@@ -129,10 +129,10 @@ class Watch:
         was_outdated = self.window.is_outdated
         moves = self.window.accept(result)
         batches = dict[Audience, Batch]()
-        for subscription in self.subscriptions if moves or self.question.is_key else ():
+        for subscription in self.subscriptions if moves else ():
             if subscription.status is not WAITING:
                 self._skipped += subscription.note(moves, batches)
-        return bool(moves) or was_outdated or self.question.is_key
+        return bool(moves) or was_outdated
 
     def _resuming(self) -> dict[Subscription, Position]:
         """Returns the subscriptions for which the next read goes back, with their positions, all of the same epoch.

@@ -28,7 +28,9 @@ class Window:
     rows: dict[str, KeyState] = field(default_factory=dict, init=False)
     """The rows by name, which is empty for a key."""
     position: Position | None = field(default=None, init=False)
-    """The position up to which the rows are known; None when there has been no answer."""
+    """The position up to which the rows are known; None when there has been no answer. That of a key is its row's."""
+    _through: Position | None = field(default=None, init=False)
+    """Up to where a replica had read the partition of a key when it had nothing newer."""
     has_more: bool = field(default=False, init=False)
     """Whether the range has rows behind the window."""
     is_outdated: bool = field(default=True, init=False)
@@ -60,12 +62,18 @@ class Window:
             self._apply(result)
         self._remember_removals(result)
         self.position = result.position
+        if self.question.is_key:
+            self._through = result.through
         return self._moves(before, result)
 
     def unchanged(self, position: Position | None) -> None:
         """Notes that a replica of the current epoch has nothing newer, up to `position` if it names one."""
         self.stale_answers = 0
-        if position is not None and self.position is not None and self.position.epoch == position.epoch:
+        if position is None or self.position is None or self.position.epoch != position.epoch:
+            return
+        if self.question.is_key:
+            self._through = position
+        else:
             self.position = max(self.position, position)
 
     def can_begin(self, token: Resumption | None) -> bool:
@@ -73,13 +81,11 @@ class Window:
         return self.position is not None and not self.reaches_back(token) and not self.is_behind(token)
 
     def is_behind(self, token: Resumption | None) -> bool:
-        """Returns whether a subscription has to wait for an answer as new as the rows that its client may hold.
-
-        A key does not wait: its subscription leaves out versions that are not newer than the token.
-        """
-        if token is None or self.position is None or self.question.is_key:
+        """Returns whether a subscription has to wait for an answer as new as the rows that its client may hold."""
+        if token is None or self.position is None or token.position.epoch != self.position.epoch:
             return False
-        return token.position.epoch == self.position.epoch and token.needed.offset > self.position.offset
+        known = [self.position, self._through] if self._through is not None else [self.position]
+        return all(each.epoch != token.position.epoch or each < token.needed for each in known)
 
     def reaches_back(self, token: Resumption | None) -> bool:
         """Returns whether earlier removals must be read before a subscription can resume."""
