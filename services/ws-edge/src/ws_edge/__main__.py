@@ -223,9 +223,10 @@ def _query_client(settings: Settings, metrics: Metrics) -> QueryClient:
 
 
 def _admission(settings: Settings) -> Admission:
-    burst_s = settings.frames_burst_s
-    consumer = Quota(settings.consumer_sockets, settings.consumer_rows, settings.consumer_frames_per_s, burst_s)
-    address = Quota(settings.address_sockets, settings.address_rows, settings.address_frames_per_s, burst_s)
+    rates = settings.consumer_frames_per_s, settings.frames_burst_s, settings.consumer_sockets_per_s
+    consumer = Quota(settings.consumer_sockets, settings.consumer_rows, *rates)
+    rates = settings.address_frames_per_s, settings.frames_burst_s, settings.address_sockets_per_s
+    address = Quota(settings.address_sockets, settings.address_rows, *rates)
     pace = Pace(settings.sockets_per_s, time.monotonic)
     quotas = Quotas(consumer, address, time.monotonic)
     return Admission(settings.origins, quotas, pace, settings.max_sockets)

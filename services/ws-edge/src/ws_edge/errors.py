@@ -168,7 +168,7 @@ class OriginRefusedError(HandshakeError, code="origin_refused", http_status=403)
 
 
 class TooManySocketsError(HandshakeError, code="too_many_sockets", http_status=429):
-    """The consumer or the address has as many sockets as it may."""
+    """The consumer or the address has as many sockets as it may, or opens them too fast."""
 
 
 class UnknownPathError(HandshakeError, code="unknown_path", http_status=404):

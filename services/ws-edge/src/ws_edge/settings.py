@@ -102,16 +102,20 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """Ranges and keys that the steps and channels of one socket may bring."""
     consumer_sockets: int = Field(1000, ge=1)
     """Open sockets of one consumer."""
+    consumer_sockets_per_s: float = Field(100.0, gt=0)
+    """Sockets that one consumer opens per second, also those that it drops; 20 s' worth may be opened at once."""
     consumer_rows: int = Field(20_000, ge=1)
     """Rows that one consumer may watch: limits, and one more for each read of a place a second beyond the first."""
     consumer_frames_per_s: int = Field(1000, ge=1)
     """Frames per second that are read of one consumer; a ping or a part is one, a message two and its KiB."""
     address_sockets: int = Field(5000, ge=1)
     """Open sockets of one address, behind which a whole network may be."""
+    address_sockets_per_s: float = Field(500.0, gt=0)
+    """The same of one address."""
     address_rows: int = Field(200_000, ge=1)
     """Rows that the consumers of one address may watch."""
     address_frames_per_s: int = Field(10_000, ge=1)
-    """The same of one address."""
+    """The frames of one address."""
     frames_burst_s: float = Field(20.0, ge=1)
     """This many seconds' worth of frames may arrive at once."""
     origins: CommaSeparated[Annotated[str, AfterValidator(_origin)]] = ()

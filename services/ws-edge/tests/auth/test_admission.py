@@ -98,6 +98,21 @@ async def test_sockets_above_the_pace_are_refused_with_retry_after() -> None:
     assert retry_after is not None
 
 
+@pytest.mark.parametrize("whose", ["consumer", "address"])
+async def test_who_opens_and_drops_sockets_takes_no_turn_of_others(whose: str) -> None:
+    limits: dict[str, Any] = {f"{whose}_sockets_per_s": 0.1}
+    async with RunningEdge(**limits) as edge:
+        for _ in "12":
+            async with edge.socket():
+                pass
+        status, code, retry_after = await refused(edge)
+        async with edge.socket(consumer="customer-0002", headers={"X-Forwarded-For": "198.51.100.2"}):
+            pass
+
+    assert (status, code) == (429, "too_many_sockets")
+    assert retry_after is not None
+
+
 async def test_a_browser_on_another_site_is_refused(edge: RunningEdge) -> None:
     status, code, _ = await refused(edge, headers={"Origin": "https://evil.example"})
     async with edge.socket(headers={"Origin": f"http://{edge.address}"}):

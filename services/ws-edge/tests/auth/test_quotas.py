@@ -11,8 +11,8 @@ from ws_edge.auth.quotas import ChannelQuota, Quota, QuotaReservation, Quotas, T
 from ws_edge.errors import TooManyChannelsError, TooManyFieldListsError, TooManySocketsError
 from ws_edge.model.authorization import Consumer
 
-SMALL = Quota(sockets=2, rows=3, frames_per_s=10, burst_s=1)
-LARGE = Quota(sockets=100, rows=100, frames_per_s=100, burst_s=1)
+SMALL = Quota(sockets=2, rows=3, frames_per_s=10, burst_s=1, sockets_per_s=0.1)
+LARGE = Quota(sockets=100, rows=100, frames_per_s=100, burst_s=1, sockets_per_s=100)
 
 
 def caller(consumer: str, address: str) -> Caller:
@@ -77,6 +77,9 @@ def test_idle_accounts_are_forgotten(clock: Clock) -> None:
     assert len(quotas.accounts) == 2  # or a reconnect would make the bucket full again
     clock.now += 1
     quotas.forget_idle()
+    assert len(quotas.accounts) == 1  # or it would open a burst of sockets again
+    clock.now += 9
+    quotas.forget_idle()
 
     assert len(quotas.accounts) == 0
 
@@ -94,6 +97,17 @@ def test_idle_accounts_are_forgotten(clock: Clock) -> None:
 )
 def test_addresses_of_one_network_count_as_one(address: str, network: str) -> None:
     assert network_of(address) == network
+
+
+def test_sockets_that_may_be_opened_at_once_come_back_one_by_one(clock: Clock) -> None:
+    quotas = Quotas(SMALL, LARGE, clock)
+    for _ in "12":
+        opened(quotas, "a", "").__exit__()
+    with pytest.raises(TooManySocketsError, match="this consumer opens more"):
+        quotas.reserve(caller("a", ""))
+    clock.now += 10
+
+    quotas.reserve(caller("a", ""))
 
 
 def test_the_log_says_once_that_an_address_is_full_and_may_be_a_proxys() -> None:

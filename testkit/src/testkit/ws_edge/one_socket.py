@@ -21,7 +21,7 @@ from ws_edge.watches.hub import Hub
 
 TURNS = 10
 """How many turns of the loop it takes until all tasks wait."""
-PLENTY = Quota(sockets=10, rows=10_000, frames_per_s=10_000, burst_s=1)
+PLENTY = Quota(sockets=10, rows=10_000, frames_per_s=10_000, burst_s=1, sockets_per_s=10_000)
 
 
 class OneSocket:

@@ -22,6 +22,9 @@ IPV6_PREFIX_BITS = 64
 
 HOUR_S = 3600.0
 
+SOCKETS_BURST_S = 20.0
+"""So many seconds' worth of sockets may be opened at once."""
+
 MAX_FIELD_LISTS = 8
 """Lists of fields by which a consumer may watch one store: each row is encoded once for each list."""
 
@@ -76,6 +79,8 @@ class Quota:
     """A frame costs one, each of its watches one more, and each 1,024 bytes one more."""
     burst_s: float
     """This many seconds' worth may arrive at once."""
+    sockets_per_s: float
+    """How many sockets may be opened, also those that are dropped at once."""
 
 
 @dataclass(slots=True, eq=False)
@@ -85,12 +90,17 @@ class Account:
     name: str
     quota: Quota
     budget: TokenBucket
+    openings: TokenBucket
     sockets: int = 0
     rows: int = 0
     field_lists: Counter[tuple[str, tuple[str, ...]]] = field(default_factory=Counter)
     """How many places there are by store and list of fields; those that ask for all fields are not among them."""
     is_warned: bool = False
     """Whether the log says that it is full."""
+
+    def is_full(self, now: float) -> bool:
+        """Whether all that may be used at once is there, so that a new account would be the same."""
+        return self.budget.is_full(now) and self.openings.is_full(now)
 
 
 @dataclass(eq=False)
@@ -116,6 +126,10 @@ class Quotas:
                 if account is accounts[1]:
                     self._warn_of_address(caller.address, account)
                 raise TooManySocketsError(text)
+        for account in accounts:
+            if not account.openings.take(self.clock()):
+                rate = f"{account.name} opens more than {account.quota.sockets_per_s:g} sockets a second here"
+                raise TooManySocketsError(f"{rate}: keep those that you have open")
         return QuotaReservation(self, accounts, self.clock)
 
     def _warn_of_address(self, address: str, account: Account) -> None:
@@ -128,15 +142,17 @@ class Quotas:
     def forget_idle(self) -> None:
         """Drops idle accounts, since their successors would be the same. To be called now and then."""
         now = self.clock()
-        idle = [key for key, account in self.accounts.items() if not account.sockets and account.budget.is_full(now)]
-        for key in idle:
+        idle = (key for key, account in self.accounts.items() if not account.sockets and account.is_full(now))
+        for key in tuple(idle):
             del self.accounts[key]
 
     def _account(self, key: Hashable, name: str, quota: Quota) -> Account:
         account = self.accounts.get(key)
         if account is None:
-            budget = TokenBucket(quota.frames_per_s, quota.frames_per_s * quota.burst_s, self.clock())
-            account = self.accounts[key] = Account(name, quota, budget)
+            now = self.clock()
+            budget = TokenBucket(quota.frames_per_s, quota.frames_per_s * quota.burst_s, now)
+            openings = TokenBucket(quota.sockets_per_s, max(1.0, quota.sockets_per_s * SOCKETS_BURST_S), now)
+            account = self.accounts[key] = Account(name, quota, budget, openings)
         return account
 
 
