@@ -145,6 +145,25 @@ def test_the_place_of_a_fault_in_json_is_named() -> None:
         read_json('{"watch":[{"id":1', STORES)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "shown"),
+    [
+        ({"unwatch": ["x" * 9999]}, 'unwatch: "xxx'),
+        ({"unwatch": [[[]]]}, "unwatch: a list is no id"),
+        ({"watch": [{"id": 2**32}]}, "watch: 4294967296 is no id: an id is a whole number from 1 to 4294967295"),
+        ({"watch": [{"id": 1.5}]}, "watch: 1.5 is no id"),
+        ({"watch": [{"id": "\ud800"}]}, 'watch: "\\ud800" is no id'),
+        ({"watch": [{"store": "odds-by-match"}]}, "watch: an object has no id"),
+        ({"watch": [7]}, "watch: 7 has no id"),
+    ],
+)
+def test_the_error_of_a_wrong_id_shows_it(wrong: dict[str, Any], shown: str) -> None:
+    [error] = read(**wrong).errors
+
+    assert str(error).startswith(shown)
+    assert len(str(error)) < 200
+
+
 @pytest.mark.parametrize("wrong", [{"unwatch": 5}, {"unwatch": [0]}, {"watch": {}}, {"renew": {}}, {"renew": 5}])
 def test_a_wrong_part_of_a_frame_is_an_error_without_an_id(wrong: dict[str, Any]) -> None:
     request = read(**wrong)

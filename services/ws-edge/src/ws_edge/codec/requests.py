@@ -21,6 +21,7 @@ from ws_edge.model.stores import Store, Stores, check_key_part, find
 
 M = TypeVar("M", bound=Message)
 MAX_ID = 2**32 - 1
+AN_ID = f"an id is a whole number from 1 to {MAX_ID}"
 PARTS = ("unwatch", "watch", "renew", "ping")
 CHANNEL_FIELDS = frozenset({"id", "channel", "token", "below"})
 """The token is ignored: a channel begins anew, and its places resume."""
@@ -98,7 +99,7 @@ def read_json(text: str | bytes, stores: Stores) -> ClientRequest:
     for value in _list(document, "unwatch", request):
         ended = _id_of(value)
         if ended is None:
-            request.errors.append(MalformedFrameError("unwatch: an id is a whole number from 1"))
+            request.errors.append(MalformedFrameError(f"unwatch: {_shown(value)} is no id: {AN_ID}"))
         else:
             request.unwatch.append(ended)
     for value in _list(document, "watch", request):
@@ -126,7 +127,7 @@ def read_binary(content: bytes, stores: Stores) -> ClientRequest:
         if watch.id:
             request.watches.append(_resolved(watch, stores))
         else:
-            request.errors.append(MalformedFrameError("a watch needs an id, a whole number from 1"))
+            request.errors.append(MalformedFrameError(f"watch: 0 is no id: {AN_ID}"))
     return request
 
 
@@ -157,9 +158,12 @@ def one_line(error: Exception) -> str:
 
 
 def _read_watch(value: Any, stores: Stores, request: ClientRequest) -> None:
-    watch_id = _id_of(value.get("id")) if isinstance(value, dict) else None
+    if not isinstance(value, dict) or value.get("id") is None:
+        request.errors.append(MalformedFrameError(f"watch: {_shown(value)} has no id: {AN_ID}"))
+        return
+    watch_id = _id_of(value["id"])
     if watch_id is None:
-        request.errors.append(MalformedFrameError("a watch needs an id, a whole number from 1"))
+        request.errors.append(MalformedFrameError(f"watch: {_shown(value['id'])} is no id: {AN_ID}"))
         return
     try:
         message = filled(Watch(), {**value, "id": watch_id}, ignore_unknown_fields=True)
@@ -245,6 +249,13 @@ def _id_of(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MAX_ID:
         return None
     return value
+
+
+def _shown(value: Any) -> str:
+    """Returns a value of JSON in a few characters, without what it contains."""
+    if isinstance(value, dict):
+        return "an object"
+    return "a list" if isinstance(value, list) else json.dumps(value)[:80]
 
 
 def _unknown(document: Mapping[str, Any], message: Descriptor, above: str = "") -> Iterator[UnknownField]:
