@@ -14,7 +14,7 @@ from statecast.push.v2.order_updates_pb2 import OrderUpdatesRequest
 from statecast.push.v2.push_pb2 import ServerFrame
 from ws_edge.codec.bodies import View, json_bytes, rfc3339
 from ws_edge.codec.frames import Codec, Frame, PlaceFrame, Sink
-from ws_edge.codec.requests import ClientRequest, WatchRequest, filled, one_line
+from ws_edge.codec.requests import ClientRequest, WatchRequest, filled, known_fields, one_line
 from ws_edge.errors import EdgeError, MalformedFrameError
 from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState, StoreKey
@@ -182,7 +182,7 @@ def _request(document: Any) -> OrderUpdatesRequest:
     if not isinstance(document, dict):
         raise MalformedFrameError("the frame is not a JSON object")
     try:
-        request = filled(OrderUpdatesRequest(), document, ignore_unknown_fields=True)
+        request = filled(OrderUpdatesRequest(), known_fields(document, OrderUpdatesRequest.DESCRIPTOR, []))
     except (ValueError, TypeError, RecursionError) as error:
         raise MalformedFrameError(f"the request is no OrderUpdatesRequest: {one_line(error)}") from error
     if request.type not in TYPES:

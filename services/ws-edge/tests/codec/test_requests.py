@@ -106,18 +106,10 @@ def test_unknown_fields_are_ignored_and_named() -> None:
         ({"store": "market-by-key", "group": "k", "sort_from": "a"}, "malformed_watch"),
         ({"store": "odds", "group": "k"}, "unknown_store"),
         ({"steps": 5}, "malformed_watch"),
-        ({**MARKETS, "a\udfff": 1}, "malformed_watch"),
     ],
 )
 def test_a_wrong_watch_is_refused_by_its_id(watch: dict[str, Any], code: str) -> None:
     assert refusal(**watch).error.code == code
-
-
-def test_a_watch_with_half_of_a_character_in_a_name_is_refused_and_not_warned_about_as_well() -> None:
-    request = read(watch=[{"id": 1, **MARKETS, "\udfff": 1}])
-
-    assert isinstance(request.watches[0], RefusedWatch)
-    assert request.unknown == []
 
 
 def test_a_field_with_half_of_a_character_is_ignored_and_named() -> None:
@@ -162,6 +154,24 @@ def test_the_error_of_a_wrong_id_shows_it(wrong: dict[str, Any], shown: str) -> 
 
     assert str(error).startswith(shown)
     assert len(str(error)) < 200
+
+
+@pytest.mark.parametrize("name", ["[x.y]", "\ud800", ""])
+def test_an_unknown_field_of_any_name_is_ignored(name: str) -> None:
+    request = read(
+        watch=[{"id": 1, **MARKETS, name: 1, "steps": [{"store": "matches", "group_field": "match_id", name: 1}]}]
+    )
+
+    assert only(request).question == Question(STORES["odds-by-match"], "m1", limit=0)
+    assert len(request.unknown) == 2
+
+
+def test_a_number_without_end_costs_a_watch_no_id() -> None:
+    text = '{"watch": [{"id": 5, "store": "matches", "group": "m", "limit": %s}]}' % ("9" * 5000)
+    [refused] = read_json(text, STORES).watches
+
+    assert isinstance(refused, RefusedWatch)
+    assert (refused.id, refused.error.code) == (5, "malformed_watch")
 
 
 @pytest.mark.parametrize("wrong", [{"unwatch": 5}, {"unwatch": [0]}, {"watch": {}}, {"renew": {}}, {"renew": 5}])

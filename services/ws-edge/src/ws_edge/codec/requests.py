@@ -1,7 +1,7 @@
 """Reads frames of clients leniently: each part by itself, and a watch's id before its other fields can fail."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
@@ -21,6 +21,7 @@ from ws_edge.model.stores import Store, Stores, check_key_part, find
 
 M = TypeVar("M", bound=Message)
 MAX_ID = 2**32 - 1
+MAX_DIGITS = 1000
 AN_ID = f"an id is a whole number from 1 to {MAX_ID}"
 PARTS = ("unwatch", "watch", "renew", "ping")
 CHANNEL_FIELDS = frozenset({"id", "channel", "token", "below"})
@@ -87,7 +88,7 @@ class ClientRequest:
 def read_json(text: str | bytes, stores: Stores) -> ClientRequest:
     """Reads a frame in JSON. Raises MalformedFrameError when it is no JSON object."""
     try:
-        document = json.loads(text)
+        document = json.loads(text, parse_int=_number)
     except json.JSONDecodeError as error:
         raise MalformedFrameError(f"the frame is no JSON at character {error.pos}") from error
     except (ValueError, RecursionError) as error:
@@ -95,7 +96,7 @@ def read_json(text: str | bytes, stores: Stores) -> ClientRequest:
     if not isinstance(document, dict):
         raise MalformedFrameError("the frame is no object of JSON")
     request = ClientRequest()
-    request.unknown += _unknown(document, ClientFrame.DESCRIPTOR)
+    document = known_fields(document, ClientFrame.DESCRIPTOR, request.unknown)
     for value in _list(document, "unwatch", request):
         ended = _id_of(value)
         if ended is None:
@@ -139,10 +140,35 @@ def watch_request(message: Watch, stores: Stores) -> WatchRequest:
         raise MalformedWatchError(str(error)) from error
 
 
-def filled(message: M, document: dict[str, Any], *, ignore_unknown_fields: bool = False) -> M:
+def known_fields(
+    document: Mapping[str, Any], message: Descriptor, unknown: list[UnknownField], above: str = ""
+) -> dict[str, Any]:
+    """Returns the document with the fields that the message and its submessages have, and adds others to `unknown`.
+
+    Watches in a frame stay as they are: they are read by themselves.
+    """
+    fields, kept = _messages_of(message), dict[str, Any]()
+    for name, value in document.items():
+        if name not in fields:
+            shown = above + name[:80].encode(errors="backslashreplace").decode()
+            hint = suggest(shown.removeprefix(above), list(message.fields_by_name))
+            unknown.append(UnknownField(shown, f"{shown} is unknown and ignored; {hint}"))
+        elif (below := fields[name]) is None or below is Watch.DESCRIPTOR:
+            kept[name] = value
+        else:
+            parts = value if isinstance(value, list) else [value]
+            known = [
+                known_fields(each, below, unknown, f"{above}{name}.") if isinstance(each, dict) else each
+                for each in parts
+            ]
+            kept[name] = known if isinstance(value, list) else known[0]
+    return kept
+
+
+def filled(message: M, document: dict[str, Any]) -> M:
     """Fills a message from its JSON. Raises ValueError, TypeError or RecursionError when the JSON does not fit."""
     try:
-        json_format.ParseDict(document, message, ignore_unknown_fields=ignore_unknown_fields)
+        json_format.ParseDict(document, message)
     except json_format.ParseError as error:
         raise ValueError(str(error)) from error
     except SystemError as error:  # by protobuf, when the name of a field is no Unicode
@@ -165,15 +191,14 @@ def _read_watch(value: Any, stores: Stores, request: ClientRequest) -> None:
     if watch_id is None:
         request.errors.append(MalformedFrameError(f"watch: {_shown(value['id'])} is no id: {AN_ID}"))
         return
+    unknown = list[UnknownField]()
     try:
-        message = filled(Watch(), {**value, "id": watch_id}, ignore_unknown_fields=True)
+        message = filled(Watch(), known_fields({**value, "id": watch_id}, Watch.DESCRIPTOR, unknown))
     except (ValueError, TypeError, RecursionError) as error:
         refusal = MalformedWatchError(f"it is no watch: {one_line(error)}")
         request.watches.append(RefusedWatch(watch_id, refusal))
         return
-    request.unknown += (
-        UnknownField(name, f"watch {watch_id}: {text}") for name, text in _unknown(value, Watch.DESCRIPTOR)
-    )
+    request.unknown += (UnknownField(name, f"watch {watch_id}: {text}") for name, text in unknown)
     request.watches.append(_resolved(message, stores))
 
 
@@ -251,25 +276,16 @@ def _id_of(value: Any) -> int | None:
     return value
 
 
+def _number(digits: str) -> int | float:
+    """Returns a whole number; one of more digits than Python reads fits into no field, so infinity is as good."""
+    return int(digits) if len(digits) <= MAX_DIGITS else float(digits)
+
+
 def _shown(value: Any) -> str:
     """Returns a value of JSON in a few characters, without what it contains."""
     if isinstance(value, dict):
         return "an object"
     return "a list" if isinstance(value, list) else json.dumps(value)[:80]
-
-
-def _unknown(document: Mapping[str, Any], message: Descriptor, above: str = "") -> Iterator[UnknownField]:
-    """Finds unknown fields of the message and of its submessages, except watches, which are read by themselves."""
-    known = _messages_of(message)
-    for name, value in document.items():
-        if name not in known:
-            shown = name[:80].encode(errors="backslashreplace").decode()
-            hint = suggest(shown, list(message.fields_by_name))
-            yield UnknownField(f"{above}{shown}", f"{above}{shown} is unknown and ignored; {hint}")
-        elif (below := known[name]) is not None and below is not Watch.DESCRIPTOR:
-            for each in value if isinstance(value, list) else [value]:
-                if isinstance(each, dict):
-                    yield from _unknown(each, below, f"{above}{name}.")
 
 
 @cache
