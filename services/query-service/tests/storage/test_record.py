@@ -42,7 +42,7 @@ def test_a_record_without_a_commit_time_says_so() -> None:
     assert header_of(value).flags == UNTIMED
 
 
-@pytest.mark.parametrize("key", [None, b"", b"\0a\0b", b"a\0b", b"a\0b\0", b"a\0b\0c\0d", b"\xff\xfe"])
+@pytest.mark.parametrize("key", [None, b"", b"\0a\0b", b"a\0b", b"a\0b\0", b"a\0\0c", b"a\0b\0c\0d", b"\xff\xfe"])
 def test_a_key_that_names_no_row_is_poison(key: bytes | None) -> None:
     with pytest.raises(PoisonRecordError, match="key"):
         row_key_of(FakeRecord(key, encoded_state(1)))

@@ -81,7 +81,7 @@ def decode_states(records: Sequence[Record], refuse: Refuse, untimed: Untimed) -
 def row_key_of(record: Record) -> bytes:
     """Returns the row that the record is about. Raises PoisonRecordError for a key that names no row."""
     key = record.key()
-    if not key or key[0] == 0 or key[-1] == 0 or key.count(0) not in (0, 2) or not _is_text(key):
+    if not key or not _names_row(key):
         raise PoisonRecordError("key", form_of_bytes(key))
     return key
 
