@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
-from query_service.cluster.shard_map import Member
-from query_service.errors import AbsentError, NotServedError
+from query_service.cluster.shard_map import Member, StorePartition
+from query_service.errors import AbsentError, InvalidRequestError, NotServedError, UnreachableError
 from query_service.reads.coalesced import CoalescedGets, Get
 from query_service.reads.route import Route
 from statecast.query.v1 import query_pb2
@@ -24,11 +24,14 @@ class Upstream:
         self.batches: list[tuple[str, str]] = []
         self.failure: Exception | None = None
         self.alone: list[str] = []
-        self.gets = CoalescedGets(self._together, self._alone, lambda _: None, max_keys)
+        self.of_partition: list[str] = []
+        self.gets = CoalescedGets(self._together, self._of_partition, self._alone, lambda _: None, max_keys)
 
-    def ask(self, *groups: str, route: str = "first", left_s: float = 5.0) -> "list[asyncio.Future[bytes]]":
+    def ask(
+        self, *groups: str, route: str = "first", left_s: float = 5.0, place: StorePartition = PLACE
+    ) -> "list[asyncio.Future[bytes]]":
         requests = [api.GetStateRequest(store="s", key=state_pb2.StateKey(group=group)) for group in groups]
-        return [self.gets.get(ROUTES[route], PLACE, request, 1e9, left_s) for request in requests]
+        return [self.gets.get(ROUTES[route], place, request, 1e9, left_s) for request in requests]
 
     async def _together(self, route: Route, gets: Sequence[Get]) -> api.BatchGetStatesResponse:
         groups = [get.request.key.group for get in gets]
@@ -45,6 +48,18 @@ class Upstream:
                 result.absence.deleted = True
             else:
                 result.state.payload = f"{group} together".encode()
+        return response
+
+    async def _of_partition(self, gets: Sequence[Get]) -> api.BatchGetStatesResponse:
+        groups = [get.request.key.group for get in gets]
+        self.of_partition.append("".join(groups))
+        if "z" in groups:
+            raise UnreachableError("nobody answers")
+        if "wrong" in groups:
+            raise InvalidRequestError("keys[1]: it is wrong")
+        response = api.BatchGetStatesResponse(freshness=[query_pb2.Freshness(keys=range(len(gets)))])
+        for index, group in enumerate(groups):
+            response.results.add(index=index).state.payload = f"{group} by partition".encode()
         return response
 
     async def _alone(self, request: api.GetStateRequest, _deadline: float) -> bytes:
@@ -98,11 +113,30 @@ async def test_each_has_its_own_error_and_goes_alone_where_a_batch_cannot_do() -
     assert api.GetStateResponse.FromString(ended[2]).state.payload == b"alone alone"
 
 
-async def test_all_of_a_batch_that_fails_go_alone() -> None:
+async def test_a_batch_that_fails_is_asked_for_by_partition() -> None:
     upstream = Upstream()
     upstream.failure = NotServedError("of all keys together")
+    futures = [*upstream.ask("a", "b"), *upstream.ask("c", place=("s", 1)), *upstream.ask("d", place=("s", 0))]
 
-    assert await payloads(upstream.ask("a", "b")) == ["a alone", "b alone"]
+    assert await payloads(futures) == ["a by partition", "b by partition", "c alone", "d by partition"]
+    assert (upstream.of_partition, upstream.alone) == (["abd"], ["c"])
+
+
+async def test_a_get_that_is_wrong_fails_no_other() -> None:
+    upstream = Upstream()
+    upstream.failure = InvalidRequestError("of all keys together")
+
+    assert await payloads(upstream.ask("a", "wrong")) == ["a alone", "wrong alone"]
+
+
+async def test_a_partition_that_nobody_answers_fails_each_get_and_asks_for_none_alone() -> None:
+    upstream = Upstream()
+    upstream.failure = NotServedError("of all keys together")
+    ended = await asyncio.gather(*upstream.ask("y", "z"), return_exceptions=True)
+
+    assert [type(each) for each in ended] == [UnreachableError] * 2
+    assert ended[0] is not ended[1]
+    assert upstream.alone == []
 
 
 async def test_a_caller_that_goes_away_while_it_is_asked_for_alone_ends_that() -> None:

@@ -2,11 +2,19 @@
 
 import asyncio
 import math
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
+from copy import copy
 from typing import NamedTuple, TypeAlias
 
 from query_service.cluster.shard_map import StorePartition
-from query_service.errors import AbsentError, LookupFailedError, OverloadedError, PeerOverloadedError
+from query_service.errors import (
+    AbsentError,
+    InvalidRequestError,
+    LookupFailedError,
+    OverloadedError,
+    PeerOverloadedError,
+)
 from query_service.reads.route import Route
 from query_service.reads.wire import FIRST, SECOND, sized
 from statecast.coalescing import Coalescer
@@ -38,15 +46,20 @@ class CoalescedGets:
     def __init__(
         self,
         together: Callable[[Route, Sequence[Get]], Coroutine[None, None, api.BatchGetStatesResponse]],
+        of_partition: Callable[[Sequence[Get]], Coroutine[None, None, api.BatchGetStatesResponse]],
         alone: Callable[[api.GetStateRequest, float], Coroutine[None, None, bytes]],
         check_room: Callable[[int], None],
         max_keys: int,
     ) -> None:
-        """`together` asks a route for many keys at once; keys that it does not answer go `alone`, unless it is busy.
+        """`together` asks a route for many keys at once. Unless it is busy, `of_partition` asks any replica for those
+        of a partition that it does not answer, and what these leave goes `alone`.
+
+        So a failure costs a call for each partition, not for each get.
 
         `check_room` raises OverloadedError when there is no memory for responses of so many bytes.
         """
         self._together = together
+        self._of_partition = of_partition
         self._check_room = check_room
         self._coalescer: Coalescer[_Group, Get, bytes] = Coalescer(
             lambda _, get: alone(get.request, get.deadline),
@@ -65,10 +78,11 @@ class CoalescedGets:
         store, route, _ = group
         try:
             responses = _responses(store, gets, await self._together(route, gets))
-        except PeerOverloadedError:  # asked for alone, they would be many calls in place of the one that it refused
+        except PeerOverloadedError:  # by partition, they would be many calls in place of the one that it refused
             raise
-        except LookupFailedError:  # each finds out by itself whose failure it is
-            return [None] * len(gets)
+        except LookupFailedError:  # each partition finds out by itself whose failure it is
+            responses = [None] * len(gets)
+        await self._look_up_left(store, gets, responses)
         taken = 0
         for at, response in enumerate(responses):
             if isinstance(response, bytes):
@@ -79,6 +93,27 @@ class CoalescedGets:
                     taken -= len(response)
                     responses[at] = failure
         return responses
+
+    async def _look_up_left(self, store: str, gets: Sequence[Get], responses: list[_Response]) -> None:
+        """Fills in the responses that several gets of a partition lack."""
+        left = defaultdict[tuple[StorePartition, int], list[int]](list)
+        for at, get in enumerate(gets):
+            if responses[at] is None:
+                left[get.place, int(get.deadline)].append(at)  # by second: the first deadline counts for all
+
+        async def look_up(indexes: list[int]) -> None:
+            asked = [gets[at] for at in indexes]
+            answers: Sequence[_Response]
+            try:
+                answers = _responses(store, asked, await self._of_partition(asked))
+            except InvalidRequestError:  # one of them is wrong: each finds out alone whether it is
+                return
+            except LookupFailedError as failure:
+                answers = [copy(failure) for _ in asked]  # each is raised to a caller of its own
+            for at, answer in zip(indexes, answers, strict=True):
+                responses[at] = answer
+
+        await asyncio.gather(*(look_up(indexes) for indexes in left.values() if len(indexes) > 1))
 
 
 def _responses(store: str, gets: Sequence[Get], answer: api.BatchGetStatesResponse) -> list[_Response]:

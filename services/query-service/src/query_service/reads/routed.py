@@ -33,7 +33,7 @@ class RoutedReads(Reads):
     """Reads all partitions of all stores. Raises UnknownStoreError for a store that there is not.
 
     A read that this instance is the first to be asked for is answered here at once; others go through the Dispatch.
-    Gets, and the parts of a batch, go to a peer together; those that it does not answer are asked for alone.
+    Gets, and the parts of a batch, go to a peer together; those that it does not answer are asked for by partition.
     """
 
     view: View
@@ -45,7 +45,9 @@ class RoutedReads(Reads):
     _gets: CoalescedGets = field(init=False)
 
     def __post_init__(self) -> None:
-        self._gets = CoalescedGets(self._gets_together, self._get_alone, self.check_room, self.limits.batch_keys)
+        self._gets = CoalescedGets(
+            self._gets_together, self._gets_of_partition, self._get_alone, self.check_room, self.limits.batch_keys
+        )
 
     @override
     def get(self, request: api.GetStateRequest, deadline: float) -> bytes | Awaitable[bytes]:
@@ -90,11 +92,11 @@ class RoutedReads(Reads):
         return await self.dispatch.first_answer(shard, call, deadline, "get", bounds=_bounds_of(request))
 
     async def _gets_together(self, route: Route, gets: Sequence[Get]) -> api.BatchGetStatesResponse:
-        request = api.BatchGetStatesRequest(store=gets[0].request.store)
-        for get in gets:
-            request.keys.add().key.CopyFrom(get.request.key)
-        deadline, places = min(get.deadline for get in gets), {get.place for get in gets}
-        return await self.dispatch.of_route(route, _batch_call(request), deadline, "get", places)
+        places = {get.place for get in gets}
+        return await self.dispatch.of_route(route, _gets_call(gets), _first_deadline(gets), "get", places)
+
+    async def _gets_of_partition(self, gets: Sequence[Get]) -> api.BatchGetStatesResponse:
+        return await self.dispatch.first_answer(gets[0].place, _gets_call(gets), _first_deadline(gets), "get")
 
     @override
     def batch(self, request: api.BatchGetStatesRequest, deadline: float) -> bytes | Awaitable[bytes]:
@@ -263,6 +265,17 @@ def _batch_call(request: api.BatchGetStatesRequest) -> Call[api.BatchGetStatesRe
         return await batch.message_of(reads.batch(request, until))
 
     return call
+
+
+def _gets_call(gets: Sequence[Get]) -> Call[api.BatchGetStatesResponse]:
+    request = api.BatchGetStatesRequest(store=gets[0].request.store)
+    for get in gets:
+        request.keys.add().key.CopyFrom(get.request.key)
+    return _batch_call(request)
+
+
+def _first_deadline(gets: Sequence[Get]) -> float:
+    return min(get.deadline for get in gets)
 
 
 def _bounds_of(
