@@ -1,5 +1,6 @@
 """The public service, over a real channel."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import grpc
@@ -9,6 +10,7 @@ from google.protobuf.duration_pb2 import Duration
 from query_service.cluster.view import View
 from query_service.errors import AbsentError, NotServedError, UnknownStoreError
 from query_service.metrics import Metrics
+from query_service.reads import Page
 from query_service.reads.request_checks import Limits
 from query_service.server.methods import QueryMethods
 from query_service.server.peers import Peers
@@ -18,6 +20,7 @@ from statecast.query.v1 import query_service_pb2 as query
 from statecast.query.v1 import query_service_pb2_grpc as query_grpc
 from statecast.state.v1 import state_pb2
 from testkit.query_service import FakeReads, ManualClock, call_limits, preference_of, serve
+from testkit.waiting import scaled
 
 KEY = state_pb2.StateKey(group="order-1")
 
@@ -141,3 +144,22 @@ async def test_a_wrong_scan_and_a_wrong_store_of_shards_are_refused(service: Ser
         await service.stub.ScanStates(query.ScanStatesRequest(store="s", page_size=-1))
     with pytest.raises(grpc.aio.AioRpcError, match="there is no store `s`"):
         await service.stub.ListShards(query.ListShardsRequest(store="s"))
+
+
+async def test_a_page_holds_memory_while_it_is_read(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, gate, scan = asyncio.Event(), asyncio.Event(), service.lookup.scan
+
+    async def slow_scan(request: query.ScanStatesRequest, deadline: float) -> Page:
+        reading.set()
+        await gate.wait()
+        return await scan(request, deadline)
+
+    monkeypatch.setattr(service.lookup, "scan", lambda request, deadline, _: slow_scan(request, deadline))
+    request = query.ScanStatesRequest(store="s", group="order-1", page_size=5)
+    first = asyncio.ensure_future(service.stub.ScanStates(request))
+    await reading.wait()
+    with pytest.raises(grpc.aio.AioRpcError, match="overloaded"):
+        await service.stub.ScanStates(request, timeout=scaled(5))
+    gate.set()
+
+    assert len((await first).states) == 1

@@ -16,8 +16,9 @@ from google.protobuf.message import DecodeError, Message
 
 from query_service.errors import InvalidRequestError, LookupFailedError
 from query_service.metrics import MethodCalls, Metrics, outcome_of
-from query_service.reads import Page, Reads, batch, request_checks
+from query_service.reads import Reads, batch, request_checks
 from query_service.reads.request_checks import Limits
+from query_service.reads.scan import MAX_PAGE_BYTES
 from query_service.reads.wire import FIRST, sized
 from query_service.server.limits import MIN_CALL_BYTES, QUERY_BYTES, CallLimits, InFlight, capped, response_limit
 from query_service.server.shard_listing import ShardListing
@@ -146,14 +147,29 @@ class ReadMethods:
         return _answer(answer, lambda response: encode(batch.bytes_of(response)), needed)
 
     def scan(
-        self, request: api.ScanStatesRequest, left_s: float | None, partition: int | None = None
-    ) -> Awaitable[Page]:
+        self,
+        request: api.ScanStatesRequest,
+        left_s: float | None,
+        encode: Callable[[bytes], bytes],
+        partition: int | None = None,
+    ) -> Later:
         request_checks.check_scan(request)
-        return self.reads.scan(request, self.limits.deadline(left_s), partition)
+        size = self._room_for_page(request.page_size)
+        page = self.reads.scan(request, self.limits.deadline(left_s), partition)
+        return Later(page, lambda page: encode(page.encoded()), size)
 
-    def versions(self, request: api.ListVersionsRequest, left_s: float | None) -> Awaitable[bytes]:
+    def versions(
+        self, request: api.ListVersionsRequest, left_s: float | None, encode: Callable[[bytes], bytes]
+    ) -> Later:
         request_checks.check_versions(request)
-        return self.reads.versions(request, self.limits.deadline(left_s))
+        size = self._room_for_page(request.page_size)
+        return Later(self.reads.versions(request, self.limits.deadline(left_s)), encode, size)
+
+    def _room_for_page(self, rows: int) -> int:
+        """Returns the bytes that a page holds while it is read. Raises OverloadedError when there are not so many."""
+        size = min(MAX_PAGE_BYTES, QUERY_BYTES * self.query_limits.rows(rows))
+        self.limits.in_flight.check_room(size)
+        return size
 
 
 @dataclass(eq=False)
@@ -190,10 +206,10 @@ class QueryMethods(ReadMethods):
         return self.batch(message, left_s, lambda response: capped(response, limit))
 
     def _scan(self, request: bytes, left_s: float | None) -> Later:
-        return Later(self.scan(parsed(api.ScanStatesRequest, request), left_s), Page.encoded)
+        return self.scan(parsed(api.ScanStatesRequest, request), left_s, _plain)
 
     def _versions(self, request: bytes, left_s: float | None) -> Later:
-        return Later(self.versions(parsed(api.ListVersionsRequest, request), left_s), _plain)
+        return self.versions(parsed(api.ListVersionsRequest, request), left_s, _plain)
 
     def _list_shards(self, request: bytes, _left_s: float | None) -> Later:
         message = parsed(api.ListShardsRequest, request)
@@ -246,10 +262,10 @@ class ShardMethods(ReadMethods):
     def _scan(self, request: bytes, left_s: float | None) -> Later:
         message = parsed(shard.ScanStatesRequest, request)
         partition = message.partition if message.HasField("partition") else None
-        return Later(self.scan(message.query, left_s, partition), lambda page: _wrapped(page.encoded()))
+        return self.scan(message.query, left_s, _wrapped, partition)
 
     def _versions(self, request: bytes, left_s: float | None) -> Later:
-        return Later(self.versions(parsed(shard.ListVersionsRequest, request).query, left_s), _wrapped)
+        return self.versions(parsed(shard.ListVersionsRequest, request).query, left_s, _wrapped)
 
     def _list_partitions(self, request: bytes, _left_s: float | None) -> bytes:
         known_version = parsed(shard.ListPartitionsRequest, request).known_version
