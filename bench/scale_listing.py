@@ -50,7 +50,8 @@ async def listing(instances: int, stores: int, partitions: int) -> dict[str, flo
         view.replicas[definition.name, partition] = replica
     with TemporaryDirectory() as directory:
         checkpoints = Checkpoints(Path(directory), 1, metrics, clock)
-        local, limits = LocalReads(view, Limits(1000, 100, 100, 100), clock), call_limits(metrics, clock, 1 << 30)
+        local = LocalReads(view, Limits(1000, 100, 100, 100, 1 << 20), clock)
+        limits = call_limits(metrics, clock, 1 << 30)
         shards = ShardListing(view, preference_of(view, Peers(1.0, 1.0, clock).of), clock)
         server, address = serve(
             ShardMethods(local, local.limits, limits, shards, checkpoints, Pace(1e9, clock)).methods()

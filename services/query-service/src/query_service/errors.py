@@ -104,6 +104,9 @@ class BeforeHistoryError(LookupFailedError):
 class TooLargeError(LookupFailedError):
     """The answer would be larger than the limit."""
 
+    def __init__(self, text: str = "the answer would be too large: ask for fewer keys and ranges at a time") -> None:
+        super().__init__(text)
+
 
 class CheckpointGoneError(LookupFailedError):
     """There is no such checkpoint any more: make another."""

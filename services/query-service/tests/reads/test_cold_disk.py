@@ -21,7 +21,7 @@ from statecast.state.v1 import state_pb2
 from testkit.query_service import MessageReads, preference_of, put
 
 STORE = "orders-by-key"
-LIMITS = Limits(batch_keys=1000, page_size=100, default_page_size=2, wait_ms=10_000)
+LIMITS = Limits(batch_keys=1000, page_size=100, default_page_size=2, wait_ms=10_000, answer_bytes=1 << 20)
 GROUPS = [f"order-{number}" for number in range(400)]
 
 

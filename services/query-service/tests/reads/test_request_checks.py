@@ -10,7 +10,7 @@ from query_service.reads.request_checks import Limits
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1.state_pb2 import StateKey
 
-LIMITS = Limits(batch_keys=3, page_size=50, default_page_size=10, wait_ms=1000)
+LIMITS = Limits(batch_keys=3, page_size=50, default_page_size=10, wait_ms=1000, answer_bytes=1 << 20)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def lookup(serving_view: View, wall: ManualClock) -> MessageReads:
     """Lookups in a store with one booking, at offset 0."""
     record = FakeRecord(b"customer-1", b"{}", 0, record_ms=int(wall.now * 1000))
     serving_view.replicas[REPLICA].apply([record], 1)
-    return MessageReads(LocalReads(serving_view, Limits(10, 10, 10, 0), time.monotonic))
+    return MessageReads(LocalReads(serving_view, Limits(10, 10, 10, 0, 1 << 20), time.monotonic))
 
 
 async def poll(lookup: MessageReads, offset: int) -> query.BatchGetStatesResponse:

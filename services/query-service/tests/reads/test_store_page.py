@@ -57,7 +57,7 @@ def test_every_row_that_stays_is_read_exactly_once_and_in_order(
         keys: list[str] = []
         writes = iter(come)
         while True:
-            page = await store_page(query, view, Limits(10, size, size, 10), partitions.read)
+            page = await store_page(query, view, Limits(10, size, size, 10, 1 << 20), partitions.read)
             keys += [row.key.decode() for row in page.rows]
             if not page.next_page_token:
                 return keys
@@ -83,7 +83,7 @@ async def test_the_failure_of_one_partition_is_that_of_the_page(view: View) -> N
         raise AssertionError
 
     with pytest.raises(NotServedError):
-        await store_page(ScanStatesRequest(store=STORE), view, Limits(10, 10, 10, 10), read)
+        await store_page(ScanStatesRequest(store=STORE), view, Limits(10, 10, 10, 10, 1 << 20), read)
     await asyncio.sleep(0)
 
     assert ended == [0, 1, 3]
@@ -94,7 +94,7 @@ class Job:
 
     def __init__(self, view: View, clock: ManualClock) -> None:
         self.view = view
-        self.lookup = LocalReads(view, Limits(10, 100, 3, 10), clock)
+        self.lookup = LocalReads(view, Limits(10, 100, 3, 10, 1 << 20), clock)
         self.query = ScanStatesRequest(store=STORE, local_only=True)
 
     async def page(self) -> Page:

@@ -30,7 +30,7 @@ from testkit.ports import free_ports
 from testkit.query_service import FakeReads, GatedReads, ManualClock, MessageReads, call_limits, preference_of, serve
 from testkit.relay import Relay
 
-LIMITS = Limits(10, 10, 10, 10)
+LIMITS = Limits(10, 10, 10, 10, 1 << 20)
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ async def test_a_call_that_ends_by_its_own_deadline_leaves_its_peer_in_use(
     holder = Member("query-1", address, address, 1)
     elsewhere = View(Member("query-2", "h:1", "h:2", 1), view.stores.values(), 1)
     elsewhere.topics, elsewhere.shard_map = view.topics, ShardMap(frozenset({holder}), 1)
-    peers, limits = Peers(1.0, 5.0, time.monotonic), Limits(10, 10, 10, 10)
+    peers, limits = Peers(1.0, 5.0, time.monotonic), Limits(10, 10, 10, 10, 1 << 20)
     hedging = Hedging(0.0, 5.0, 0.1, metrics, time.monotonic)
     nothing, order = FakeReads("query-2"), preference_of(elsewhere, peers.of)
     dispatch = Dispatch(elsewhere, nothing, peers.of, order, hedging, 5.0, metrics, time.monotonic)

@@ -28,7 +28,7 @@ from testkit.query_service import ManualClock, call_limits, preference_of, put
 
 STORE = "orders-by-key"
 ROWS = 3000
-LIMITS = Limits(10, 10, 10, 10)
+LIMITS = Limits(10, 10, 10, 10, 1 << 20)
 TAKER = Member("query-2", "h:1", "h:2", 1)
 
 

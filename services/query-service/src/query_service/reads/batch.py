@@ -10,7 +10,7 @@ from query_service.cluster.view import View
 from query_service.errors import InvalidRequestError, LookupFailedError, MisplacedKeyError, TooLargeError
 from query_service.reads.messages import absence_of
 from query_service.reads.ranges import RangeReader
-from query_service.reads.request_checks import TOO_LARGE, Limits, Room, check_key_query
+from query_service.reads.request_checks import Limits, Room, check_key_query
 from query_service.reads.status import fill_key_error
 from query_service.reads.wire import (
     FIRST,
@@ -235,7 +235,7 @@ def _read_keys(replica: Replica, asked: Sequence[Asked], freshness: Freshness, p
     for at in range(0, len(asked), _KEYS_AT_ONCE):
         if pieces.room.left < 0:
             for index, _, _, _ in asked[at:]:
-                pieces.fail_key(index, TOO_LARGE)
+                pieces.fail_key(index, TooLargeError())
             return
         results = _changed(replica, asked[at : at + _KEYS_AT_ONCE], freshness)
         pieces.room.left -= sum(map(len, results))

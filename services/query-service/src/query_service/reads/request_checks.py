@@ -12,8 +12,6 @@ from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as api
 from statecast.state.v1 import state_pb2
 
-TOO_LARGE = TooLargeError("the answer would be too large: ask for fewer keys and ranges at a time")
-
 
 @dataclass(slots=True, eq=False)
 class Room:
@@ -25,7 +23,7 @@ class Room:
         """Raises TooLargeError when there is no room for so many bytes."""
         self.left -= size
         if self.left < 0:
-            raise TooLargeError(str(TOO_LARGE))
+            raise TooLargeError
 
 
 class Limits(NamedTuple):
@@ -35,7 +33,7 @@ class Limits(NamedTuple):
     page_size: int
     default_page_size: int
     wait_ms: int
-    answer_bytes: int = 16 << 20
+    answer_bytes: int
 
     def room(self) -> Room:
         """Returns the room for the answer to a batch."""

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import grpc
 
-from query_service.errors import OverloadedError
+from query_service.errors import OverloadedError, TooLargeError
 from query_service.metrics import Metrics
-from query_service.reads.request_checks import TOO_LARGE
 from query_service.reads.status import fill_key_error
 from statecast.query.v1 import query_pb2, query_service_pb2
 
@@ -90,6 +89,6 @@ def capped(encoded: bytes, max_bytes: int) -> bytes:
         index = result.index
         result.Clear()
         result.index = index
-        fill_key_error(result.error, TOO_LARGE)
+        fill_key_error(result.error, TooLargeError())
         size += result.ByteSize()
     return response.SerializeToString()
