@@ -296,7 +296,7 @@ class CorruptEngine:
         self.get, self.is_at_hand = engine.get, engine.is_at_hand
         self.scan = engine.scan
         self.write = engine.write
-        self.checkpoint, self.expect = engine.checkpoint, engine.expect
+        self.checkpoint = engine.checkpoint
         self.close = engine.close
 
     def get_many(self, keys: list[bytes]) -> list[bytes | None]:
@@ -311,7 +311,7 @@ class FullEngine:
         self.failures = failures
         self.get, self.get_many, self.is_at_hand = engine.get, engine.get_many, engine.is_at_hand
         self.scan = engine.scan
-        self.checkpoint, self.expect = engine.checkpoint, engine.expect
+        self.checkpoint = engine.checkpoint
         self.close = engine.close
 
     def write(

@@ -134,17 +134,14 @@ def memory_kb(engine: RocksdbEngine) -> int:
     return int(size) >> 10
 
 
-def test_a_database_at_rest_takes_little_memory_before_and_after_a_restore(tmp_path: Path) -> None:
+def test_a_database_at_rest_takes_little_memory_also_after_a_restore(tmp_path: Path) -> None:
     """An instance may hold hundreds of them."""
     engine = RocksdbOpener(1 << 20, 8 << 20).open(tmp_path / "db")
     engine.write([(b"a", b"note")])
     new = memory_kb(engine)
-    engine.expect(many=True)
     engine.write([(b"b", b"row")], durable=False)
-    during = memory_kb(engine)
-    engine.expect(many=False)
     engine.write([(b"c", b"row")])
 
     assert engine.get_many([b"a", b"b", b"c"]) == [b"note", b"row", b"row"]
-    assert (new < 100, during > 1000, memory_kb(engine) < 100) == (True, True, True)
+    assert max(new, memory_kb(engine)) < 100
     engine.close()

@@ -168,7 +168,7 @@ def test_a_long_scan_shows_one_moment_while_rows_come_change_and_go(store: Parti
 
 
 def test_what_is_written_while_restoring_is_there_at_once_and_after_it(store: PartitionStore) -> None:
-    store.begin_restore()
+    store.begin_restore(1)
     store.write({b"a": value(1, 1)}, 2, 0)
     assert store.get(b"a") == value(1, 1)
     store.finish_restore()
@@ -176,6 +176,26 @@ def test_what_is_written_while_restoring_is_there_at_once_and_after_it(store: Pa
 
     assert store.get_many([b"a", b"b"]) == [value(1, 1), value(1, 2)]
     assert not store.restoring
+
+
+@pytest.mark.parametrize("records", [1, 1000])
+def test_a_restore_of_an_empty_store_finds_every_row_that_is_replaced(store: PartitionStore, records: int) -> None:
+    store.begin_restore(records)
+    keys = [b"%d" % number for number in range(1000)]
+    rows = {key: value(1, offset) for offset, key in enumerate(keys[:500])}
+
+    assert store.replaced_by([*rows]) == [None] * 500
+    store.write(rows, 500, 0)
+    assert store.replaced_by(keys) == [*rows.values(), *[None] * 500]
+    store.finish_restore()
+    assert store.replaced_by(keys) == [*rows.values(), *[None] * 500]
+
+
+def test_a_restore_that_goes_on_finds_the_rows_of_before(store: PartitionStore) -> None:
+    store.write({b"a": value(1, 1)}, 2, 0)
+    store.begin_restore(1000)
+
+    assert store.replaced_by([b"b", b"a"]) == [None, value(1, 1)]
 
 
 @pytest.fixture

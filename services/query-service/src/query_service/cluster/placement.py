@@ -189,14 +189,13 @@ class ReplicaFactory:
         replica.store.close()
         self.directory.discard(definition, partition, set_aside_for)
         store = self.directory.open(definition, replica.topic.topic_id, partition, replica.progress.end_offset or 0)
-        self._prepare(store, definition, replica.topic, partition, restore=True)
+        self._prepare(store, definition, replica.topic, partition, replica.progress.end_offset or 0)
         replica.start_over(store, Progress(0, self.caught_up_s, time.monotonic))
 
     def _replica(
         self, opened: PartitionStore, definition: StoreDefinition, topic: Topic, partition: int, end: EndOffset
     ) -> Replica:
-        restore = end.offset - opened.next_offset > _RESTORE_RECORDS
-        self._prepare(opened, definition, topic, partition, restore=restore)
+        self._prepare(opened, definition, topic, partition, end.offset)
         progress = Progress(opened.next_offset, self.caught_up_s, time.monotonic)
         progress.note_end_offset(*end)
         changes = Changes(self.loop, self.max_recent_rows, opened.next_offset - 1)
@@ -204,13 +203,13 @@ class ReplicaFactory:
         return Replica(definition, topic, partition, opened, progress, changes, self.metrics, wall_ms, self.once)
 
     def _prepare(
-        self, store: PartitionStore, definition: StoreDefinition, topic: Topic, partition: int, *, restore: bool
+        self, store: PartitionStore, definition: StoreDefinition, topic: Topic, partition: int, end_offset: int
     ) -> None:
         """Checks where the rows belong. Closes a store that fails, so that it can be opened again."""
         try:
             store.check_spread(Spread(definition.partitioner, topic.partitions, partition))
-            if restore:
-                store.begin_restore()
+            if (records := end_offset - store.next_offset) > _RESTORE_RECORDS:
+                store.begin_restore(records)
         except StoreFailedError:
             store.close()
             raise

@@ -50,9 +50,6 @@ class Engine(Protocol):
     def write(self, puts: Rows, deletes: Iterable[bytes] = (), *, durable: bool = True) -> None:
         """Stores all of `puts`, the last of a key, and then removes all of `deletes`, or does nothing and raises."""
 
-    def expect(self, *, many: bool) -> None:
-        """Prepares for many writes of new keys, for which it takes memory, or for few. A new engine expects few."""
-
     def checkpoint(self, path: Path) -> None:
         """Makes a directory with the files of a copy of this engine as it is now. The two share no writes.
 
@@ -136,10 +133,6 @@ class MemoryEngine(Engine):
             for key in deletes:
                 self._before_write(key)
                 self._rows.pop(key, None)
-
-    @override
-    def expect(self, *, many: bool) -> None:
-        pass
 
     @override
     def checkpoint(self, path: Path) -> None:

@@ -144,7 +144,7 @@ class Replica:
         if self.definition.plain and replaced is None:
             rows, older = dict(zip(keys, values, strict=True)), 0
         else:
-            rows, older = newest_rows(keys, values, self.store.get_many(keys), replaced)
+            rows, older = newest_rows(keys, values, self.store.replaced_by(keys), replaced)
         misplaced = self._spread.misplaced(keys)
         self.store.write(rows, next_offset, self.wall_ms(), replaced or (), misplaced)
         self._misplaced.inc(len(misplaced))

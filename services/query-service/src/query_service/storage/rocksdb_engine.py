@@ -145,20 +145,6 @@ class RocksdbEngine(Engine):
         self._unflushed = not durable
 
     @override
-    def expect(self, *, many: bool) -> None:
-        """A tenth of a write buffer is a filter that knows most new keys as new: 1.6 MB, taken before the first write.
-
-        It counts from the next write buffer on, which the flush begins unless the present one is empty.
-        """
-        self._check_open()
-        try:
-            self._database.set_options({"memtable_prefix_bloom_size_ratio": "0.1" if many else "0"})
-            self._database.flush()
-        except Exception as error:
-            raise _store_error(error) from error
-        self._unflushed = False
-
-    @override
     def checkpoint(self, path: Path) -> None:
         self._check_open()
         try:
@@ -220,7 +206,6 @@ class RocksdbOpener:
         options.set_keep_log_file_num(2)
         options.set_max_open_files(256)
         options.increase_parallelism(2)
-        options.set_memtable_whole_key_filtering(True)
         options.set_allow_concurrent_memtable_write(False)  # one thread writes
         return options
 

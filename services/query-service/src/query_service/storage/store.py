@@ -1,7 +1,8 @@
 """The rows of one partition, with the offset to resume from in the same atomic writes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice, takewhile
+from itertools import compress, islice, repeat, takewhile
+from operator import and_
 from pathlib import Path
 
 from query_service.storage import store_keys
@@ -25,6 +26,9 @@ from query_service.storage.store_keys import (
 )
 from query_service.storage.stores_file import StoreDefinition
 
+_SEEN_PER_RECORD = 16  # bytes: one new key in thirty is looked for
+_MAX_SEEN_BITS = 22  # 4 MB: beyond 260,000 records it is one in fewer
+
 
 class PartitionStore:
     """One partition. Any thread may read; one thread at a time may write. Raises as its engine does.
@@ -39,6 +43,7 @@ class PartitionStore:
         self._history = definition.history
         self._has_markers = any(True for _ in engine.scan(*MARKERS))
         self.restoring = False
+        self._seen: bytearray | None = None  # while an empty store is restored: by hash, the keys that it may have
         self.misplaced = self._noted_misplaced()
         """The row keys that are known to belong into another partition; replaced as a whole, never changed."""
         notes = engine.get_many([store_keys.NEXT_KEY, store_keys.PURGED_KEY, store_keys.CURRENT_KEY])
@@ -59,6 +64,24 @@ class PartitionStore:
         absent = [MARKER_PREFIX + key for key, value in zip(keys, values, strict=True) if value is None]
         markers = iter(self._engine.get_many(absent))
         return [next(markers) if value is None else value for value in values]
+
+    def replaced_by(self, keys: list[bytes]) -> list[bytes | None]:
+        """Returns the stored values of rows that are about to be written. For the thread that writes.
+
+        A look takes a sixth of a restore, and nearly all keys are new to an empty store: only those with the hash of
+        an earlier one are looked for.
+        """
+        seen = self._seen
+        if seen is None:
+            return self.get_many(keys)
+        slots = list(map(and_, map(hash, keys), repeat(len(seen) - 1)))
+        known = list(map(seen.__getitem__, slots))
+        for slot in slots:
+            seen[slot] = 1
+        if not any(known):
+            return [None] * len(keys)
+        values = iter(self.get_many(list(compress(keys, known))))
+        return [next(values) if each else None for each in known]
 
     def is_at_hand(self, keys: list[bytes]) -> bool:
         """Returns whether `get_many` of these keys waits for no disk."""
@@ -93,7 +116,7 @@ class PartitionStore:
         Deletion markers among the rows count from `arrived_ms` on. `misplaced` names the rows that belong into another
         partition: those that exist are noted, and the notes of deleted ones are removed.
         """
-        puts = list(rows.items())
+        puts = sorted(rows.items())  # RocksDB takes neighbours in a fifth less time
         deletes: list[bytes] = []
         if deleted := [row for row in puts if row[1][FLAGS_AT] & DELETED]:
             self._has_markers = True
@@ -131,17 +154,17 @@ class PartitionStore:
         self.purged_offset = max(self.purged_offset, offset)
         self._note(store_keys.PURGED_KEY, self.purged_offset)
 
-    def begin_restore(self) -> None:
-        """Makes writes fast until `finish_restore`."""
-        self._engine.expect(many=True)
+    def begin_restore(self, records: int) -> None:
+        """Makes writes fast until `finish_restore`, after about so many records."""
+        if not self.next_offset:
+            self._seen = bytearray(1 << min(_MAX_SEEN_BITS, (_SEEN_PER_RECORD * records).bit_length()))
         self.restoring = True
 
     def finish_restore(self) -> None:
         """Makes the restored rows durable, and every write from now on."""
         if self.restoring:
-            self._engine.expect(many=False)
             self._engine.write([(store_keys.NEXT_KEY, NUMBER.pack(self.next_offset))])
-            self.restoring = False
+            self.restoring, self._seen = False, None
 
     def purge_deletions(self, before_ms: int, limit: int, before_offset: int = MAX_OFFSET) -> int:
         """Purges at most `limit` markers of deletions that arrived before this time, and stand before this offset.
