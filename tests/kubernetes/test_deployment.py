@@ -234,3 +234,23 @@ def test_the_api_server_takes_what_is_off_by_default(cluster: Cluster, name: str
     printed = cluster.run("apply", "--dry-run=server", "--filename", "-", text=document)
 
     assert printed.count("(server dry run)") == len(objects)
+
+
+AUTOSCALED = ("query-service", "ws-edge")
+
+
+@pytest.fixture
+def without_autoscalers(deployment: Deployment) -> Iterator[None]:
+    """However the story ends, there are no autoscalers, and as many pods as the charts say."""
+    yield
+    deployment.configure({f"{name}.autoscaling.enabled": False for name in AUTOSCALED})
+    for name in AUTOSCALED:
+        deployment.wait_settled(f"statefulset/{name}")
+
+
+@pytest.mark.usefixtures("without_autoscalers")
+def test_an_autoscaler_that_is_switched_on_begins_with_the_pods_that_there_are(deployment: Deployment) -> None:
+    deployment.configure({f"{name}.autoscaling.enabled": True for name in AUTOSCALED})
+    replicas = [deployment.cluster.get("statefulset", name, NAMESPACE)["spec"]["replicas"] for name in AUTOSCALED]
+
+    assert replicas == [SERVERS[name] for name in AUTOSCALED]

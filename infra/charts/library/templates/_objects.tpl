@@ -30,6 +30,20 @@ spec:
     matchLabels: {{- include "statecast.selector" . | nindent 6 }}
 {{ end }}
 
+{{/*
+The number of pods of a StatefulSet. With an autoscaler it is the number that there is: without one, Helm would take away the
+last one that it has written, and Kubernetes would take 1 for it.
+*/}}
+{{- define "statecast.replicas" -}}
+{{- if not .root.Values.autoscaling.enabled }}
+replicas: {{ .root.Values.replicas }}
+{{- else }}
+{{- with lookup "apps/v1" "StatefulSet" .root.Release.Namespace .name }}
+replicas: {{ .spec.replicas }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* Pods on `metric`, of which each is to have `target`; values are those of `autoscaling`. */}}
 {{- define "statecast.autoscaler" -}}
 {{- with .root.Values.autoscaling }}

@@ -81,10 +81,11 @@ class Cluster:
             raise AssertionError(f"{error}\n{self.report(namespace)}") from error
 
     def wait_done(self, namespace: str, job: str) -> None:
-        """Returns when the job has succeeded; raises AssertionError like `wait_rolled`."""
+        """Returns when all pods of the job have succeeded; raises AssertionError like `wait_rolled`."""
 
         def done() -> bool:
-            return bool(self.get("job", job, namespace)["status"].get("succeeded"))
+            seen = self.get("job", job, namespace)
+            return bool(seen["status"].get("succeeded") == seen["spec"]["completions"])
 
         wait_until(done, lambda: f"{job} has not succeeded\n{self.report(namespace)}", ROLLOUT_S, POLL_S)
 
