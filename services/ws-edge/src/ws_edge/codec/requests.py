@@ -23,7 +23,6 @@ M = TypeVar("M", bound=Message)
 MAX_ID = 2**32 - 1
 MAX_DIGITS = 1000
 AN_ID = f"an id is a whole number from 1 to {MAX_ID}"
-PARTS = ("unwatch", "watch", "renew", "ping")
 CHANNEL_FIELDS = frozenset({"id", "channel", "token", "below"})
 """The token is ignored: a channel begins anew, and its places resume."""
 
