@@ -25,6 +25,9 @@ from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState, Position, StoreKey, UnreadableRow
 from ws_edge.model.stores import Store
 
+MAX_REQUEST_BYTES = 3 << 20
+"""The most that the queries of a request take together: a query service reads requests of 4 MiB by default."""
+
 INVALID_ARGUMENT = 3
 NOT_FOUND = 5
 RESOURCE_EXHAUSTED = 8
@@ -122,6 +125,18 @@ class Page(NamedTuple):
     """As of which a group was read; of a whole store it says nothing."""
     lag_ms: int
     """As in RangeResult."""
+
+
+def requests_of(queries: Iterable[Query]) -> list[list[Query]]:
+    """Returns the queries, in their order, in as few requests as may take them."""
+    requests, size = list[list[Query]](), 0
+    for query in queries:
+        size += len(query.encoded)
+        if not requests or size > MAX_REQUEST_BYTES:
+            requests.append([])
+            size = len(query.encoded)
+        requests[-1].append(query)
+    return requests
 
 
 def batch(store: Store, queries: Iterable[Query], max_wait: float = 0.0) -> bytes:

@@ -39,6 +39,7 @@ from ws_edge.upstream.queries import (
     failure_of,
     page,
     position_message,
+    requests_of,
     results,
 )
 
@@ -176,6 +177,8 @@ class QueryClient:
         return [None if isinstance(each, Progress) else each for each in read]
 
     async def _poll_batch(self, store: Store, queries: Sequence[Query]) -> list[Result]:
+        if len(parts := requests_of(queries)) > 1:
+            return [each for part in parts for each in await self._poll_batch(store, part)]
         call = partial(call_batch, batch(store, queries))
         answer = self._router.call(store.name, queries[0].group, call, self._timeouts)
         return await self._fitting(store, queries, await self._results(store, queries, answer))

@@ -17,7 +17,7 @@ from typing_extensions import override
 from ws_edge.errors import RequestError, UnavailableError
 from ws_edge.metrics import Metrics
 from ws_edge.model.stores import Store
-from ws_edge.upstream.queries import Progress, RangeResult, Result
+from ws_edge.upstream.queries import MAX_REQUEST_BYTES, Progress, RangeResult, Result
 from ws_edge.upstream.query_client import QueryClient
 from ws_edge.watches.hub import Hub
 from ws_edge.watches.watch import Watch, WatchStatus
@@ -108,7 +108,7 @@ class Poller:
         kind = LongPollLane if watch.status is WatchStatus.HELD else BatchLane
         lanes = self._lanes.setdefault((kind, store, address), [])
         for lane in lanes:
-            if kind is BatchLane or len(lane.watches) < self.batch_keys:
+            if lane.has_room(watch):
                 return lane
         lanes.append(kind(self, store, address))
         return lanes[-1]
@@ -127,6 +127,10 @@ class Lane(ABC):
         self._poller = poller
         self._began = 0.0
         self.task = asyncio.create_task(self._run())
+
+    def has_room(self, watch: Watch) -> bool:  # noqa: ARG002  others wait for the next batch
+        """Whether the lane can take one more watch."""
+        return True
 
     def add(self, watch: Watch) -> None:
         self.watches[watch] = None
@@ -196,11 +200,19 @@ class LongPollLane(Lane):
     failure = "long_poll_failed"
     _renewal: asyncio.Timeout | None = None
     """Ends the poll under way, once a key has joined."""
+    _size = 0
+    """The size of its queries, in bytes."""
+
+    @override
+    def has_room(self, watch: Watch) -> bool:
+        size = self._size + len(watch.query().encoded)
+        return len(self.watches) < self._poller.batch_keys and size <= MAX_REQUEST_BYTES
 
     @override
     def add(self, watch: Watch) -> None:
         """Adds the key; the poll under way soon begins anew with it, and asks again for its answers."""
         super().add(watch)
+        self._size += len(watch.query().encoded)
         if self._renewal is not None and self._renewal.when() is None:
             age = self._poller.clock() - self._began
             self._renewal.reschedule(asyncio.get_running_loop().time() + SETTLED_S - age)
@@ -211,6 +223,7 @@ class LongPollLane(Lane):
             await asyncio.sleep(max(BATCHING_S, self._began + self._poller.spacing() - self._poller.clock()))
         # While keys join, no poll ends by itself: those that nobody watches any more must go all the same.
         self.watches = {watch: None for watch in self.watches if watch.status is WatchStatus.HELD}
+        self._size = sum(len(watch.query().encoded) for watch in self.watches)
         return list(self.watches)
 
     @override
