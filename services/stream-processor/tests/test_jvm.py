@@ -1,6 +1,7 @@
 """The Java functions against the Spark that runs, which Maven need not have."""
 
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pyspark
@@ -29,3 +30,12 @@ def test_the_sources_compile_against_the_spark_that_runs(tmp_path: Path) -> None
     )
 
     assert compiled.returncode == 0, compiled.stderr
+
+
+@pytest.mark.spark
+def test_the_jar_tells_no_time_of_its_build() -> None:
+    """If this fails, nobody can build the wheel of a release again: `make e2e-upgrade` does."""
+    with zipfile.ZipFile(next(JARS.glob("spark-functions-*.jar"))) as jar:
+        times = {entry.date_time for entry in jar.infolist() if entry.filename.startswith("io/statecast/")}
+
+    assert times == {(2024, 1, 1, 0, 0, 0)}
