@@ -124,6 +124,16 @@ async def test_a_channel_that_is_deleted_ends_its_watch(edge: RunningEdge, alice
     assert client.ended[1]["code"] == "channel_ended"
 
 
+@pytest.mark.parametrize("channel", ["q1", "A" * 60_000, f"{'A' * 21}\0"])
+async def test_what_cannot_be_a_channel_is_unknown_and_not_asked_for(channel: str) -> None:
+    async with RunningEdge() as edge, stream_client(edge) as client:
+        await client.say(watch=[{"id": 1, "channel": channel}])
+        await client.next()
+
+    assert client.ended[1]["code"] == "unknown_channel"
+    assert edge.query.calls["BatchGetStates"] == 0
+
+
 @pytest.mark.parametrize("consumer", ["customer-0002", "customer-0001"])
 async def test_a_channel_of_somebody_else_is_as_unknown_as_one_that_never_was(
     edge: RunningEdge, alice: AsyncClient, consumer: str

@@ -12,6 +12,7 @@ from statecast.push.v2.channel_pb2 import ChannelRecord
 from statecast.push.v2.push_pb2 import NamedWatch, Watching
 from ws_edge.auth.expiry import ExpiryTimer
 from ws_edge.channels import CHANNELS, EDGE_CONSUMER
+from ws_edge.channels.channels import check_id
 from ws_edge.codec.bodies import View
 from ws_edge.codec.frames import Codec, Frame, PlaceFrame
 from ws_edge.codec.requests import ChannelRequest, watch_request
@@ -98,8 +99,8 @@ class ChannelWatch(Subscriber):
             yield from tree.walk()
 
     def begin(self) -> None:
-        """Starts reading the channel."""
-        question = Question(CHANNELS, self.request.channel, limit=MAX_RECORDS)
+        """Starts reading the channel. Raises UnknownChannelError for what cannot be the id of one."""
+        question = Question(CHANNELS, check_id(self.request.channel), limit=MAX_RECORDS)
         self._subscription = self.watches.context.hub.subscribe(self, question, WatchOptions(EDGE_CONSUMER))
 
     def close(self) -> None:
