@@ -17,7 +17,7 @@ CLAIMS = b"x-gateway-claims"
 CUSTOM_ID = b"x-consumer-custom-id"
 USERNAME = b"x-consumer-username"
 GROUPS = b"x-consumer-groups"
-"""None of these four may be missing: Kong deletes headers that a client names in `Connection`, after its plugins ran."""
+"""None of these four may be missing: after its plugins, Kong deletes headers that a client names in `Connection`."""
 DECIDING = (b"x-gateway-", b"x-consumer-", b"x-credential-", b"x-anonymous-", b"x-authenticated-")
 """Prefixes of the names of headers that say who calls, by which proof, and with which rights."""
 MAX_HEADERS = 128
