@@ -62,6 +62,13 @@ CHANGES = {
         "",
         "server/test_seeding.py::test_rows_that_are_kept_by_other_rules_are_refused",
     ),
+    "another note on disk": of_query(STORE_KEYS, 'b"\\0spread"', 'b"\\0partitioner"', KEYS_ON_DISK),
+    "another name of manifests": of_query(
+        "storage/backup.py",
+        '"manifest.json"',
+        '"backup.json"',
+        "storage/test_backup.py::test_a_manifest_as_releases_before_the_message_wrote_it_is_read",
+    ),
     "another version of backups": of_query(
         "storage/backup.py",
         "_VERSION = 1",

@@ -51,7 +51,7 @@ def empty(tmp_path: Path, wall: ManualClock) -> StoreDirectory:
 
 
 def change_manifest(backup: Path, **fields: object) -> None:
-    path = backup / STORE / "3" / MANIFEST
+    path = backup / STORE / "3" / "manifest.json"
     manifest: dict[str, Any] = json.loads(path.read_text())
     path.write_text(json.dumps({**manifest, **fields}))
 

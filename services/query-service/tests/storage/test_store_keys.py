@@ -104,6 +104,7 @@ def test_keys_and_values_on_disk_are_byte_for_byte_those_of_format_2() -> None:
         b"\0purged",
     ]
     assert store_keys.MARKER_PREFIX == b"\0marker\0"
+    assert (store_keys.SPREAD_KEY, store_keys.MISPLACED_PREFIX) == (b"\0spread", b"\0misplaced\0")
     assert store_keys.identity_of("the-topic", 3) == b"the-topic/3"
     assert store_keys.NUMBER.pack(-1) == b"\xff" * 8
     assert due_key(DELETED_PREFIX, 258, b"row") == b"\0deleted\0" + b"\0\0\0\0\0\0\x01\x02" + b"row"
