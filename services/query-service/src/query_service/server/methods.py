@@ -137,6 +137,14 @@ class ReadMethods:
     query_limits: Limits
     limits: CallLimits
 
+    def get(
+        self, request: api.GetStateRequest, left_s: float | None, encode: Callable[[bytes], bytes]
+    ) -> bytes | Later:
+        request_checks.check_known(request)
+        if request.HasField("bounds"):
+            request_checks.check_bounds(request)
+        return _answer(self.reads.get(request, self.limits.deadline(left_s)), encode)
+
     def batch(
         self, request: api.BatchGetStatesRequest, left_s: float | None, encode: Callable[[bytes], bytes]
     ) -> bytes | Later:
@@ -192,12 +200,7 @@ class QueryMethods(ReadMethods):
         return [Method(QUERY, name, respond, in_flight, calls.of(name)) for name, respond in responds.items()]
 
     def _get(self, request: bytes, left_s: float | None) -> bytes | Later:
-        message = parsed(api.GetStateRequest, request)
-        request_checks.check_known(message)
-        if message.HasField("bounds"):
-            request_checks.check_bounds(message)
-        response = self.reads.get(message, self.limits.deadline(left_s))
-        return response if isinstance(response, bytes) else Later(response, _plain)
+        return self.get(parsed(api.GetStateRequest, request), left_s, _plain)
 
     def _batch(self, request: bytes, left_s: float | None) -> bytes | Later:
         """Answers a batch; parts beyond the largest response fail key by key with RESOURCE_EXHAUSTED."""
@@ -250,11 +253,7 @@ class ShardMethods(ReadMethods):
         return [Method(SHARD, name, respond, self.limits.in_flight) for name, respond in responds.items()]
 
     def _get(self, request: bytes, left_s: float | None) -> bytes | Later:
-        message = parsed(shard.GetStateRequest, request).query
-        request_checks.check_known(message)
-        if message.HasField("bounds"):
-            request_checks.check_bounds(message)
-        return _answer(self.reads.get(message, self.limits.deadline(left_s)), _wrapped)
+        return self.get(parsed(shard.GetStateRequest, request).query, left_s, _wrapped)
 
     def _batch(self, request: bytes, left_s: float | None) -> bytes | Later:
         return self.batch(parsed(shard.BatchGetStatesRequest, request).query, left_s, _wrapped)
