@@ -11,8 +11,6 @@ from query_service.storage.record import (
     decode_plain,
     decode_states,
     newest_rows,
-    row_key_of,
-    stored_value_of,
 )
 from query_service.storage.store_keys import DELETED, HEADER, HEADER_SIZE, UNTIMED, header_of
 from statecast.state.v1.state_pb2 import StateRecord
@@ -20,7 +18,7 @@ from testkit.query_service import FakeRecord, encoded_state, put, tombstone
 
 
 def test_a_record_becomes_a_header_and_its_payload() -> None:
-    value = stored_value_of(put("order-1", 7, 42, b"row", epoch=3), known)
+    value = stored(put("order-1", 7, 42, b"row", epoch=3))
     header = header_of(value)
 
     assert (header.epoch, header.sequence, header.offset) == (3, 7, 42)
@@ -30,14 +28,14 @@ def test_a_record_becomes_a_header_and_its_payload() -> None:
 
 
 def test_a_tombstone_becomes_a_header_alone() -> None:
-    value = stored_value_of(tombstone("order-1", 7, 42), known)
+    value = stored(tombstone("order-1", 7, 42))
 
     assert header_of(value).deleted
     assert len(value) == HEADER_SIZE
 
 
 def test_a_record_without_a_commit_time_says_so() -> None:
-    value = stored_value_of(FakeRecord(b"k", encoded_state(1, seconds=0)), known)
+    value = stored(FakeRecord(b"k", encoded_state(1, seconds=0)))
 
     assert header_of(value).flags == UNTIMED
 
@@ -45,22 +43,22 @@ def test_a_record_without_a_commit_time_says_so() -> None:
 @pytest.mark.parametrize("key", [None, b"", b"\0a\0b", b"a\0b", b"a\0b\0", b"a\0\0c", b"a\0b\0c\0d", b"\xff\xfe"])
 def test_a_key_that_names_no_row_is_poison(key: bytes | None) -> None:
     with pytest.raises(PoisonRecordError, match="key"):
-        row_key_of(FakeRecord(key, encoded_state(1)))
+        stored(FakeRecord(key, encoded_state(1)))
 
 
 @pytest.mark.parametrize("key", [b"a", b"a\0b\0c", "größe".encode()])
 def test_a_key_that_names_a_row_is_taken_as_it_is(key: bytes) -> None:
-    assert row_key_of(FakeRecord(key, encoded_state(1))) == key
+    assert decode_states([FakeRecord(key, encoded_state(1))], refuse, known)[0] == [key]
 
 
 def test_a_value_that_is_no_state_record_is_poison() -> None:
     with pytest.raises(PoisonRecordError, match="not a statecast"):
-        stored_value_of(FakeRecord(b"k", b"\xff\xff\xff"), known)
+        stored(FakeRecord(b"k", b"\xff\xff\xff"))
 
 
 def test_a_negative_sequence_is_poison() -> None:
     with pytest.raises(PoisonRecordError, match="out of range"):
-        stored_value_of(FakeRecord(b"k", encoded_state(-1)), known)
+        stored(FakeRecord(b"k", encoded_state(-1)))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +91,12 @@ def test_a_plain_row_of_a_clock_that_counts_otherwise_is_kept_without_its_time(m
 
 def test_a_tombstone_without_its_header_is_poison() -> None:
     with pytest.raises(PoisonRecordError, match="statecast-state-record"):
-        stored_value_of(FakeRecord(b"k", None), known)
+        stored(FakeRecord(b"k", None))
+
+
+def stored(record: FakeRecord) -> bytes:
+    _, (value,) = decode_states([record], refuse, known)
+    return value
 
 
 def refuse(record: Record, error: PoisonRecordError) -> None:

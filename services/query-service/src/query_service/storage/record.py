@@ -50,61 +50,36 @@ def decode_states(records: Sequence[Record], refuse: Refuse, untimed: Untimed) -
     """Returns keys and values to store from records of a keyed topic; calls `refuse` for those that cannot be applied.
 
     A commit time outside the range of a Timestamp counts as unknown; `untimed` gets the record. The usual record is
-    decoded inline, because a restore does nothing more often; all others take the careful path.
+    decoded inline, because a restore does nothing more often.
     """
     keys: list[bytes] = []
     values: list[bytes] = []
     for record in records:
-        key, raw = record.key(), record.value()
+        key, raw, flags = record.key(), record.value(), 0
         try:
-            if raw is None or not key or not key.isascii() or 0 in key:
-                key, value = row_key_of(record), stored_value_of(record, untimed)
-            else:
-                state = _parse(raw)
-                time = state.source.commit_time
-                seconds, nanos = time.seconds, time.nanos
-                flags = 0 if seconds or nanos else UNTIMED
-                if not (_MIN_SECONDS <= seconds <= _MAX_SECONDS and 0 <= nanos <= _MAX_NANOS):
-                    seconds, nanos, flags = 0, 0, UNTIMED
-                    untimed(record)
-                value = _pack(state.epoch, state.sequence, record.offset(), seconds, nanos, flags) + state.payload
+            if not key or 0 in key or not key.isascii():
+                key = _checked_key(key)
+            if raw is None:
+                raw, flags = _tombstone(record), DELETED
+            state = _parse(raw)
+            time = state.source.commit_time
+            seconds, nanos = time.seconds, time.nanos
+            if not seconds and not nanos:
+                flags |= UNTIMED
+            elif not (_MIN_SECONDS <= seconds <= _MAX_SECONDS and 0 <= nanos <= _MAX_NANOS):
+                seconds, nanos, flags = 0, 0, flags | UNTIMED
+                untimed(record)
+            header = _pack(state.epoch, state.sequence, record.offset(), seconds, nanos, flags)
         except PoisonRecordError as error:
             refuse(record, error)
-        except (DecodeError, StructError) as error:
-            refuse(record, _poison(error))
+        except DecodeError:
+            refuse(record, PoisonRecordError("value", "the value is not a statecast.state.v1.StateRecord"))
+        except StructError as error:
+            refuse(record, PoisonRecordError("value", f"a number of the StateRecord is out of range: {error}"))
         else:
             keys.append(key)
-            values.append(value)
+            values.append(header if flags & DELETED else header + state.payload)
     return keys, values
-
-
-def row_key_of(record: Record) -> bytes:
-    """Returns the row that the record is about. Raises PoisonRecordError for a key that names no row."""
-    key = record.key()
-    if not key or not _names_row(key):
-        raise PoisonRecordError("key", form_of_bytes(key))
-    return key
-
-
-def stored_value_of(record: Record, untimed: Untimed) -> bytes:
-    """Returns the header and payload to store. Raises PoisonRecordError for a value that is not a StateRecord."""
-    raw = record.value()
-    flags = 0
-    if raw is None:
-        raw, flags = _tombstone(record), DELETED
-    try:
-        state = _parse(raw)
-        time = state.source.commit_time
-        seconds, nanos = time.seconds, time.nanos
-        if not seconds and not nanos:
-            flags |= UNTIMED
-        if not (_MIN_SECONDS <= seconds <= _MAX_SECONDS and 0 <= nanos <= _MAX_NANOS):
-            seconds, nanos, flags = 0, 0, flags | UNTIMED
-            untimed(record)
-        header = _pack(state.epoch, state.sequence, record.offset(), seconds, nanos, flags)
-    except (DecodeError, StructError) as error:
-        raise _poison(error) from error
-    return header if flags & DELETED else header + state.payload
 
 
 def decode_plain(records: Sequence[Record], refuse: Refuse, untimed: Untimed) -> tuple[list[bytes], list[bytes]]:
@@ -169,12 +144,6 @@ def newest_rows(
     return rows, older
 
 
-def _poison(error: Exception) -> PoisonRecordError:
-    if isinstance(error, DecodeError):
-        return PoisonRecordError("value", "the value is not a statecast.state.v1.StateRecord")
-    return PoisonRecordError("value", f"a number of the StateRecord is out of range: {error}")
-
-
 def _tombstone(record: Record) -> bytes:
     try:
         headers = record.headers() or ()
@@ -184,6 +153,12 @@ def _tombstone(record: Record) -> bytes:
         if name == TOMBSTONE_HEADER and isinstance(value, bytes):
             return value
     raise PoisonRecordError("tombstone", f"the tombstone has no header `{TOMBSTONE_HEADER}`")
+
+
+def _checked_key(key: bytes | None) -> bytes:
+    if not key or not _names_row(key):
+        raise PoisonRecordError("key", form_of_bytes(key))
+    return key
 
 
 def _names_row(key: bytes) -> bool:
