@@ -16,7 +16,7 @@ from query_service.errors import StoreFailedError, StoreUnusableError
 from query_service.metrics import Metrics
 from query_service.storage import changelog
 from query_service.storage.changelog import Changelog
-from query_service.storage.engine import Engine
+from query_service.storage.engine import Rows
 from query_service.storage.progress import EndOffset
 from query_service.storage.replica import Replica
 from query_service.storage.store_directory import StoreDirectory, Topic
@@ -244,25 +244,31 @@ def test_a_store_that_turns_out_corrupt_is_set_aside_and_read_anew(log: Log, mon
     log.changelog.follow(log.replica)
     log.write("a", 1, b"one")
     log.until_applied(0)
-    corrupt = log.replica.store._engine = CorruptEngine(log.replica.store._engine)
+    store = log.replica.store
+    monkeypatch.setattr(store._engine, "get_many", corrupt)
     log.write("b", 1)
-    deadline = time.monotonic() + 30
-    while log.replica.store._engine is corrupt or log.replica.progress.applied_offset < 1:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(
+        lambda: log.replica.store is not store and log.replica.progress.applied_offset == 1, "it is not read anew"
+    )
 
     assert (log.payload(b"a"), log.payload(b"b")) == (b"one", b"row")
 
 
-def test_a_disk_that_refuses_is_tried_again_until_it_takes_the_batch(log: Log) -> None:
+def test_a_disk_that_refuses_is_tried_again_until_it_takes_the_batch(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     log.changelog.follow(log.replica)
     log.until_applied(-1)
-    full = FullEngine(log.replica.store._engine, failures=2)
-    log.replica.store._engine = full
+    failures, write = iter(range(2)), log.replica.store._engine.write
+
+    def write_to_a_full_disk(puts: Rows, deletes: Iterable[bytes] = (), *, durable: bool = True) -> None:
+        if next(failures, None) is not None:
+            raise StoreFailedError("no space left on device")
+        write(puts, deletes, durable=durable)
+
+    monkeypatch.setattr(log.replica.store._engine, "write", write_to_a_full_disk)
     log.write("a", 1)
     log.until_applied(0)
 
-    assert full.failures == 0
+    assert next(failures, None) is None
     assert log.payload(b"a") == b"row"
 
 
@@ -281,43 +287,12 @@ def test_while_no_empty_store_can_be_made_the_other_work_goes_on(log: Log, monke
     log.changelog.follow(log.replica)
     log.write("a", 1)
     log.until_applied(0)
-    log.replica.store._engine = CorruptEngine(log.replica.store._engine)
+    monkeypatch.setattr(log.replica.store._engine, "get_many", corrupt)
     log.write("b", 1)
     wait_until(lambda: log.replica.progress.applied_offset == 1, lambda: str(log.changelog.is_alive()), timeout_s=60)
 
     assert (log.payload(b"a"), log.payload(b"b")) == (b"row", b"row")
 
 
-class CorruptEngine:
-    """An engine with corrupt files."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self.get, self.is_at_hand = engine.get, engine.is_at_hand
-        self.scan = engine.scan
-        self.write = engine.write
-        self.checkpoint = engine.checkpoint
-        self.close = engine.close
-
-    def get_many(self, keys: list[bytes]) -> list[bytes | None]:
-        raise StoreUnusableError("block checksum mismatch")
-
-
-class FullEngine:
-    """An engine on a disk that is full for the first writes."""
-
-    def __init__(self, engine: Engine, failures: int) -> None:
-        self._engine = engine
-        self.failures = failures
-        self.get, self.get_many, self.is_at_hand = engine.get, engine.get_many, engine.is_at_hand
-        self.scan = engine.scan
-        self.checkpoint = engine.checkpoint
-        self.close = engine.close
-
-    def write(
-        self, puts: Iterable[tuple[bytes, bytes]], deletes: Iterable[bytes] = (), *, durable: bool = True
-    ) -> None:
-        if self.failures:
-            self.failures -= 1
-            raise StoreFailedError("no space left on device")
-        self._engine.write(puts, deletes, durable=durable)
+def corrupt(keys: list[bytes]) -> list[bytes | None]:
+    raise StoreUnusableError("block checksum mismatch")
