@@ -16,6 +16,7 @@ from stream_processor.steps.dead_letters import mark_letters
 from stream_processor.steps.decode import decode
 from stream_processor.steps.encode import TOMBSTONE_HEADER
 from stream_processor.steps.flow import checked_changes
+from stream_processor.steps.outcomes import with_outcome
 from stream_processor.steps.state import entries
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.micro_batches import BatchesOf, MicroBatches
@@ -40,7 +41,8 @@ def lines(batch: OneBatch) -> Callable[..., list[Row]]:
         decoded = decode(batch.records(*changes), pipeline, batch.functions)
         sound = mark_letters(checked_changes(decoded, pipeline), pipeline)
         unknown = {"previous": F.lit(None).cast("array<string>"), "applied": F.lit(True)}
-        return retract(entries(pipeline.with_keys(sound), pipeline, batch.functions).withColumns(unknown)).collect()
+        keyed = pipeline.with_keys(with_outcome(sound, pipeline))
+        return retract(entries(keyed, pipeline, batch.functions).withColumns(unknown)).collect()
 
     return run
 

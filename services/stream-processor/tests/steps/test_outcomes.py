@@ -4,14 +4,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from pyspark.sql.classic.dataframe import DataFrame
 
 from statecast.change.v1.change_pb2 import OPERATION_SNAPSHOT
 from statecast.orders.v1.order_pb2 import Order, OrderChange
 from stream_processor.pipeline.pipeline import Pipeline
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.micro_batches import BatchesOf
+from testkit.stream_processor.one_batch import OneBatch
 from testkit.stream_processor.truncated_positions import POSITIONS, created, encoded, truncated
 from testkit.topics import Record
 
@@ -83,6 +86,25 @@ def test_each_record_of_a_pipeline_with_state_ends_in_one_way(shipped: Making, p
         "set_aside": 1,
         "passed_over": 1,
     }
+
+
+@pytest.mark.parametrize("shape", ["latest", "members", "aggregate"])
+def test_lines_are_counted_where_they_hold_no_row(
+    shipped: Making, batch: OneBatch, monkeypatch: pytest.MonkeyPatch, shape: str
+) -> None:
+    """Spark copies each line that it counts, with all that it has."""
+    counted: list[list[str]] = []
+    observe = DataFrame.observe
+
+    def noting(lines: DataFrame, *arguments: Any) -> Any:
+        counted.append(lines.columns)
+        return observe(lines, *arguments)
+
+    monkeypatch.setattr(DataFrame, "observe", noting)
+    batch.written(shipped("orders-by-key", **SHAPES[shape]), change(None, order(), 1))
+
+    assert len(counted) >= 2
+    assert not {"change", "before", "after", "previous"} & {name for columns in counted for name in columns}
 
 
 @pytest.mark.parametrize("shape", ["latest", "aggregate"])

@@ -124,11 +124,12 @@ class AggregatePipeline(SummingPipeline):
         groups = observe_late(summed) if ends else summed
         payload = functions.encode(self._message(), self.sink.full_name)
         has_rows = F.coalesce(F.col("rows") > 0, F.lit(False))
-        judged = observe_withheld(groups.withColumn(WITHHELD, has_rows & is_beyond(self)))
+        judged = groups.withColumn(WITHHELD, has_rows & is_beyond(self))
         deleted = (F.col("rows") == 0) | F.col("ended") | F.col(WITHHELD)
         encoded = judged.withColumn("payload", F.when(~deleted, payload))
         full = encode_record(F.lit(epoch).cast("long"), F.col("ticks"), F.col("source"), F.col("payload"), functions)
-        return encoded.select("key", deleted.alias("deleted"), full.alias("record"), LETTER)
+        lines = encoded.select("key", deleted.alias("deleted"), full.alias("record"), LETTER, WITHHELD)
+        return observe_withheld(lines).drop(WITHHELD)
 
     def _message(self) -> Column:
         """The row of the sink's message; fields that are neither the group's nor an aggregate's stay unset."""

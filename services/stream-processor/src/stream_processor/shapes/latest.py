@@ -14,6 +14,7 @@ from stream_processor.steps.dead_letters import LETTER, explode_groups, explode_
 from stream_processor.steps.encode import encode_record, encode_source, to_records
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keys import event_time, row_keys, text_problems
+from stream_processor.steps.outcomes import observe_state, state_columns
 from stream_processor.steps.state import entries, known_rows
 
 
@@ -143,8 +144,9 @@ def _lines(retracted: DataFrame, functions: Functions) -> DataFrame:
         F.size("left").alias("leaving"),
         F.concat("left", "entered").alias("keys"),
         LETTER,
+        *state_columns(retracted),
     )
-    lines = explode_lines(encoded, F.col("keys"), at="at", entry="key")
+    lines = explode_lines(observe_state(encoded), F.col("keys"), at="at", entry="key")
     deleted = F.col("at") < F.col("leaving")
     record = F.when(deleted, F.col("tombstone")).otherwise(F.col("full"))
     return lines.select("key", deleted.alias("deleted"), record.alias("record"), LETTER)

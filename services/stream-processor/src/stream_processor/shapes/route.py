@@ -14,7 +14,7 @@ from stream_processor.pipeline.compile import Compilation
 from stream_processor.pipeline.fields import FieldPath, KeyPaths, Kind
 from stream_processor.pipeline.pipeline import Line, Pipeline
 from stream_processor.pipeline.sql_expression import type_of
-from stream_processor.steps.dead_letters import LETTER, explode_lines, is_letter, mark_letters
+from stream_processor.steps.dead_letters import LETTER, explode_lines, mark_letters
 from stream_processor.steps.flow import selected
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keys import elements, group_problems, key_text, missing, single
@@ -92,8 +92,7 @@ class RoutePipeline(PassingPipeline):
     @override
     def records(self, read: Sequence[DataFrame], partitions: int, epoch: int, functions: Functions) -> DataFrame:
         """Returns a record per change that passes and has a row that matches: the group as text, and the message."""
-        [changes] = read
-        passed = changes.where(self.passes(F.lit(True)) | is_letter())
+        [passed] = read
         if self.explode is not None:
             exploded = explode_lines(passed, elements(F.col("after"), self.explode), at="__at", entry=ELEMENT)
             passed = mark_letters(selected(exploded, self, functions), self)

@@ -22,7 +22,14 @@ from stream_processor.spark_internals import table_join
 from stream_processor.steps.dead_letters import LETTER, is_letter, letter_key
 from stream_processor.steps.encode import encode_record, encode_source, to_records
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.outcomes import STATE, WITHHELD, clock, observe_withheld, state_counts
+from stream_processor.steps.outcomes import (
+    WITHHELD,
+    clock,
+    observe_read,
+    observe_state,
+    observe_withheld,
+    outcome_columns,
+)
 from stream_processor.steps.projection import KEPT, in_scope, message_of
 
 _JOINED_KEYS = {"source.message": "table_join.message", "group_by": "table_join.key"}
@@ -100,7 +107,7 @@ class TableJoinPipeline(LatestPipeline):
         )
         kind = self.join_type
         known = table_join(source.union(joined), self.definition.forget_deleted, kind != "inner", kind == "outer")
-        joined_rows = known.observe(STATE, *state_counts()).where(F.col("deleted").isNotNull() | is_letter())
+        joined_rows = observe_state(known).where(F.col("deleted").isNotNull() | is_letter())
         rows = [_row(F.col(name), side.row.full_name, functions) for name, side in zip(_ROWS, self.sides, strict=True)]
         scoped = in_scope(
             joined_rows.withColumns(dict(zip(("after", _JOINED), rows, strict=True))),
@@ -120,7 +127,7 @@ class TableJoinPipeline(LatestPipeline):
 
 
 def _lines(changes: DataFrame, side: int, reader: JoinSide, functions: Functions) -> DataFrame:
-    return changes.select(
+    lines = changes.select(
         F.coalesce(letter_key(), F.col("key").cast("string")).alias("key"),
         F.lit(side).alias("side"),
         "epoch",
@@ -130,7 +137,9 @@ def _lines(changes: DataFrame, side: int, reader: JoinSide, functions: Functions
         F.unix_micros("change.source.commit_time").alias("committed"),
         clock(reader).alias("time"),
         LETTER,
+        *outcome_columns(changes),
     )
+    return observe_read(lines, side)
 
 
 def _row(payload: Column, message: str, functions: Functions) -> Column:

@@ -100,7 +100,7 @@ class TotalsPipeline(SummingPipeline, PassingPipeline):
         A row that a snapshot reads again is in its group already: that is no new row, and nobody is told of it.
         """
         kept = ["primary_key", "epoch", "sequence", "payload", WHEN_NEW]
-        lines = touched(known.where(F.col("applied") | is_letter()), self, functions, kept)
+        lines = touched(known, self, functions, kept)
         tells = F.col("stands") & (~F.col(WHEN_NEW) | ~F.col("stood"))
         return lines.withColumn("payload", F.when(tells, F.col("payload"))).drop("stood", "stands", WHEN_NEW)
 

@@ -13,6 +13,7 @@ from stream_processor.pipeline.pipeline import SummingPipeline
 from stream_processor.steps.contributions import parts_of
 from stream_processor.steps.dead_letters import LETTER, explode_groups
 from stream_processor.steps.functions import Functions, row_type, within
+from stream_processor.steps.outcomes import observe_state, state_columns
 from stream_processor.steps.windows import still_open
 
 SOURCE = ("committed", "sequence", "source")
@@ -63,7 +64,7 @@ def touched(known: DataFrame, pipeline: SummingPipeline, functions: Functions, k
     Its columns are `key`, `rows`, the parts, `stood` and `stands`: whether the row was in the group, and is in it.
     """
     previous = F.coalesce("previous", _nothing())
-    columns = (previous, F.col("current"), previous, F.lit(True), F.lit(True))
+    columns = (previous, F.col("current"), previous, F.col("applied"), F.lit(True))
     return _exploded(known, pipeline, functions, "EVERY", columns, kept)
 
 
@@ -81,7 +82,9 @@ def _exploded(
 ) -> DataFrame:
     entry = cast(ArrayType, changes.schema["current"].dataType).elementType
     line = functions.differences(entry, [part.fold for part in parts_of(pipeline)], lines, columns)
-    return explode_groups(changes.select(line.alias("lines"), *kept, LETTER), F.col("lines"), kept)
+    told = state_columns(changes)
+    narrow = changes.select(line.alias("lines"), *kept, LETTER, *told)
+    return explode_groups(observe_state(narrow) if told else narrow, F.col("lines"), kept)
 
 
 def numbers(pipeline: SummingPipeline) -> dict[str, Column]:

@@ -10,10 +10,10 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.spark_internals import deduplicate
-from stream_processor.steps.dead_letters import is_letter, letter_key
+from stream_processor.steps.dead_letters import letter_key
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keys import event_time, key_text
-from stream_processor.steps.outcomes import STATE, passes, state_counts
+from stream_processor.steps.outcomes import observe_state
 from stream_processor.steps.table_rows import READERS, rows_as_changes, value_problem
 
 MAX_PARTITIONS = 1 << 14
@@ -42,11 +42,10 @@ def decode_events(records: DataFrame, pipeline: Pipeline, functions: Functions) 
 
 
 def first_events(events: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """Returns the events that match, without those that repeat one before, which the progress counts. Letters pass."""
-    matching, same = events.where(passes(pipeline) | is_letter()), pipeline.definition.source.deduplicate
+    """Returns the events without those that repeat one before, which the progress counts. Letters pass."""
+    same = pipeline.definition.source.deduplicate
     if same is None or pipeline.deduplicate is None:
-        return matching
+        return events
     identity = F.coalesce(letter_key(), key_text(F.col("after"), pipeline.deduplicate))
-    identified = matching.withColumns({"identity": identity, "time": event_time(pipeline)})
-    known = deduplicate(identified, same.within).observe(STATE, *state_counts())
-    return known.where("first").select(*events.columns)
+    identified = events.withColumns({"identity": identity, "time": event_time(pipeline)})
+    return observe_state(deduplicate(identified, same.within)).where("first").select(*events.columns)

@@ -6,12 +6,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.pipeline.pipeline import Pipeline
-from stream_processor.steps.dead_letters import address, is_letter, mark_letters
+from stream_processor.steps.dead_letters import address, mark_letters
 from stream_processor.steps.decode import change_problems, decode, knows_before, stated_before
 from stream_processor.steps.event_rows import first_events
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keys import key_problems, usable_before
-from stream_processor.steps.outcomes import observe_read
+from stream_processor.steps.outcomes import observe_read, with_outcome
 from stream_processor.steps.projection import filter_keys, filter_rows, join, project
 
 SELECTED = "what select makes"
@@ -78,10 +78,11 @@ def written_records(
 
 
 def _changes(records: DataFrame, reader: Pipeline, number: int, epoch: int, functions: Functions) -> DataFrame:
-    """Returns the sound changes of a source, with the message that `select` makes, and its letters.
+    """Returns the changes of a source, with the message that `select` makes, and its letters.
 
-    The progress counts them, and all other records. Of an exploded row the messages are still to be made, so that a
-    letter may yet come of it.
+    Where a state knows rows, its lines are yet to be counted by observe_read, for they are narrow; otherwise the
+    progress counts all records here, and the sound ones go on. Of an exploded row the messages are still to be made, so
+    that a letter may yet come of it.
     """
     decoded = decode(records, reader, functions)
     if reader.ordered_by_offset or reader.events:
@@ -91,7 +92,8 @@ def _changes(records: DataFrame, reader: Pipeline, number: int, epoch: int, func
         read = mark_letters(checked, reader)
     else:
         read = mark_letters(selected(checked, reader, functions), reader).drop(*OF_RECORDS)
-    return observe_read(read, reader, number).where(is_sound() | is_letter())
+    ended = with_outcome(read, reader)
+    return ended if reader.knows_rows else observe_read(ended, number)
 
 
 def selected(checked: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:

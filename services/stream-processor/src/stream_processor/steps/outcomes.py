@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.pipeline.pipeline import Pipeline
+from stream_processor.steps.dead_letters import is_letter
 from stream_processor.steps.keys import MARK, is_in_a_group
 from stream_processor.steps.log_positions import INCREMENTAL
 from stream_processor.steps.projection import KEY_MATCHES
@@ -18,9 +19,16 @@ from stream_processor.steps.projection import KEY_MATCHES
 NEWER = "superseded_newer"
 IN_STATE = ("applied", "filtered", "duplicate", "superseded", NEWER)
 """The fields of the column `outcomes` that the operators of the state give (Outcomes.java)."""
+AS_READ = ("applied", "filtered", "set_aside", "passed_over")
+"""The outcomes that are known without a state."""
 OUTCOMES = (*IN_STATE, "set_aside", "passed_over")
 READ, STATE = "read", "state"
 """Names of the observations in a query's progress: of each source, with its number behind, and of the state."""
+_OUTCOME, _SNAPSHOT, _CHANGE = "__outcome", "__snapshot_place", "__change_place"
+"""Columns: how a record has ended before the state, null if only that knows; the place of a row that a snapshot has
+read, without incremental ones; and that of a change."""
+_IN_STATE, _TRUNCATED, _LEFT = "outcomes", "__truncated", "__row_left"
+"""Columns: the outcomes that an operator of the state gives; a truncation's sequence; and whether a row left by it."""
 WITHHELD = "withheld"
 """A column, and the observation of it: whether a result cannot be written, and a tombstone stands in its place.
 
@@ -28,47 +36,75 @@ Its change is in the state, so it can be no dead letter; and an older result wou
 """
 
 
-def observe_read(checked: DataFrame, pipeline: Pipeline, number: int) -> DataFrame:
-    """Lets the progress tell the outcomes that are known of the records of a source before the state."""
-    outcome = _outcome(pipeline)
-    counts = [F.count_if(outcome == each).alias(each) for each in OUTCOMES]
-    return checked.observe(f"{READ}{number}", *counts, *_snapshot_counts())
+def with_outcome(checked: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """Adds what observe_read needs of a change, which need not be there any more then."""
+    places = {}
+    if pipeline.definition.source.format == "debezium-json":
+        is_change = F.col("change").isNotNull() & F.col("problem").isNull()
+        is_read, place = is_change & (F.col("snapshot") != INCREMENTAL), F.abs("sequence")
+        places = {_SNAPSHOT: F.when(is_read, place), _CHANGE: F.when(is_change & F.col("snapshot").isNull(), place)}
+    return checked.withColumns({_OUTCOME: _outcome(pipeline), **places})
 
 
-def _snapshot_counts() -> list[Column]:
-    """Counts the rows that snapshots have read, without incremental ones; finds their places and the first change's."""
-    is_change = F.col("change").isNotNull() & F.col("problem").isNull()
-    is_read = is_change & (F.col("snapshot") != INCREMENTAL)
-    place = F.abs("sequence")
-    return [
-        F.count_if(is_read).alias("snapshot_rows"),
-        F.min(F.when(is_read, place)).alias("snapshot_first"),
-        F.max(F.when(is_read, place)).alias("snapshot_last"),
-        F.min(F.when(is_change & F.col("snapshot").isNull(), place)).alias("change_first"),
-    ]
+def outcome_columns(lines: DataFrame) -> list[str]:
+    """Returns the names of the columns that with_outcome has added to the lines."""
+    return [name for name in (_OUTCOME, _SNAPSHOT, _CHANGE) if name in lines.columns]
 
 
-def state_counts() -> list[Column]:
-    """Returns the counts of the outcomes that the state has found, for an observation of the lines behind it."""
-    return [F.sum(f"outcomes.{each}").alias(each) for each in IN_STATE]
+def observe_read(lines: DataFrame, number: int = 0) -> DataFrame:
+    """Lets the progress tell the outcomes of a source's records before the state; returns sound changes and letters.
 
-
-def truncation_counts() -> list[Column]:
-    """Returns the counts of truncations, for an observation of the lines behind the state.
-
-    These are `truncated`, the highest `sequence` of a batch's truncations, null if none, and how many `rows_left`.
+    Spark's operator copies each line, so the lines should have few columns. Of a record's lines, if there are several,
+    one is `counted`.
     """
+    is_counted = F.col("counted") if "counted" in lines.columns else F.lit(True)
+    counts = [_count(is_counted & (F.col(_OUTCOME) == each)).alias(each) for each in AS_READ]
+    if _SNAPSHOT in lines.columns:
+        counts += [
+            _count(is_counted & F.col(_SNAPSHOT).isNotNull()).alias("snapshot_rows"),
+            F.min(_SNAPSHOT).alias("snapshot_first"),
+            F.max(_SNAPSHOT).alias("snapshot_last"),
+            F.min(_CHANGE).alias("change_first"),
+        ]
+    observed_lines = lines.observe(f"{READ}{number}", *counts)
+    goes_on = F.col(_OUTCOME).isNull() | (F.col(_OUTCOME) == "applied") | is_letter()
+    return observed_lines.where(goes_on).drop(*outcome_columns(lines))
+
+
+def with_truncation(known: DataFrame) -> DataFrame:
+    """Adds what observe_state needs of the lines behind the state, beside `outcomes`."""
     lines = F.col("primary_key").startswith(MARK) & F.col("applied")
-    return [
-        F.max(F.when(lines, F.col("sequence"))).alias("truncated"),
-        F.count_if(lines & (F.size("previous") > 0)).alias("rows_left"),
-    ]
+    return known.withColumns(
+        {_TRUNCATED: F.when(lines, F.col("sequence")), _LEFT: F.when(lines, F.size("previous") > 0)}
+    )
+
+
+def state_columns(lines: DataFrame) -> list[str]:
+    """Returns the names of the columns that observe_state needs and the lines have."""
+    return [name for name in (_IN_STATE, _TRUNCATED, _LEFT) if name in lines.columns]
+
+
+def observe_state(lines: DataFrame) -> DataFrame:
+    """Lets the progress tell the outcomes that the state has found, and of truncations; as narrow as observe_read.
+
+    Of these it tells `truncated`, the highest `sequence` of a batch's truncations, null if none, and how many
+    `rows_left`.
+    """
+    counts = [F.sum(f"{_IN_STATE}.{each}").alias(each) for each in IN_STATE]
+    if _TRUNCATED in lines.columns:
+        counts += [F.max(_TRUNCATED).alias("truncated"), _count(F.col(_LEFT)).alias("rows_left")]
+    return lines.observe(STATE, *counts).drop(*state_columns(lines))
 
 
 def observe_withheld(results: DataFrame) -> DataFrame:
     """Lets the progress tell how many of the lines are WITHHELD, and a key of them."""
     key = F.max(F.when(F.col(WITHHELD), F.col("key")))
-    return results.observe(WITHHELD, F.count_if(WITHHELD).alias("results"), key.alias("key"))
+    return results.observe(WITHHELD, _count(F.col(WITHHELD)).alias("results"), key.alias("key"))
+
+
+def _count(condition: Column) -> Column:
+    # Spark's count_if adds a column to each line.
+    return F.count(F.when(condition, F.lit(1)))
 
 
 def counted(progress: Mapping[str, Any]) -> dict[str, int]:

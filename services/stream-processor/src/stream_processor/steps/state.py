@@ -15,11 +15,11 @@ from stream_processor.steps.dead_letters import LETTER, letter_key
 from stream_processor.steps.encode import encode_source
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keys import is_truncation, row_identity
-from stream_processor.steps.outcomes import STATE, clock, state_counts, truncation_counts
+from stream_processor.steps.outcomes import clock, observe_read, outcome_columns, with_truncation
 
 
 def entries(changes: DataFrame, pipeline: Pipeline, functions: Functions, beside: Sequence[str] = ()) -> DataFrame:
-    """Returns a line per row that a change names, with these columns and those `beside` of the change.
+    """Returns a line per row that a sound change names, with these columns and those `beside` of the change.
 
     - `primary_key` (text), `epoch`, `sequence`: which row, and where in its history; a negative sequence is that of
       a row which a snapshot has read when the log was there
@@ -31,7 +31,7 @@ def entries(changes: DataFrame, pipeline: Pipeline, functions: Functions, beside
     - `source`: the encoded StateRecord with nothing but its source; `payload`: the encoded row, null when it is gone
 
     A change of the primary key names two rows: one goes, and one comes. A truncation has a line for each partition of
-    the state, and a dead letter one of its own. `changes` has `current` and `stated`.
+    the state, and a dead letter one of its own. `changes` has `current` and `stated`, and what observe_read needs.
     """
     nothing = F.slice("current", 1, 0)
     # As the change says it, whether the row matches the condition or not.
@@ -61,12 +61,12 @@ def entries(changes: DataFrame, pipeline: Pipeline, functions: Functions, beside
         F.when(F.size("current") > 0, F.col("payload")).alias("payload"),
         LETTER,
         *beside,
+        *outcome_columns(changes),
     )
-    kept = ["epoch", "sequence", "time", "complete", "source", "payload", LETTER, *beside]
-    return whole.select(F.explode("rows").alias("row"), *kept).select("row.*", *kept)
+    kept = [name for name in whole.columns if name != "rows"]
+    return observe_read(whole.select(F.explode("rows").alias("row"), *kept).select("row.*", *kept))
 
 
 def known_rows(rows: DataFrame, pipeline: Pipeline, every_change: bool) -> DataFrame:
-    """Returns the lines of previous_rows; the progress tells how the records ended, and of truncations."""
-    known = previous_rows(rows, pipeline.definition.forget_deleted, every_change)
-    return known.observe(STATE, *state_counts(), *truncation_counts())
+    """Returns the lines of previous_rows, with the columns that observe_state tells the progress of."""
+    return with_truncation(previous_rows(rows, pipeline.definition.forget_deleted, every_change))

@@ -2,6 +2,7 @@ package io.statecast.spark;
 
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.streaming.TimeMode;
 import org.apache.spark.sql.types.StructType;
 
 /** Finds events that were sent more than once; the door for Python. */
@@ -24,6 +25,7 @@ public final class Deduplicate {
   public static Dataset<Row> apply(Dataset<Row> events, long within) {
     StructType input = events.schema();
     StructType columns = new StructType().add("first", "boolean", false).add(Outcomes.COLUMN, Outcomes.TYPE, true);
-    return InternalState.transform(events, "identity", new DeduplicateProcessor(input, within), columns);
+    DeduplicateProcessor processor = new DeduplicateProcessor(input, within);
+    return InternalState.transform(events, "identity", processor, TimeMode.ProcessingTime(), columns);
   }
 }

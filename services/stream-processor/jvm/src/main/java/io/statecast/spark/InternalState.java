@@ -52,13 +52,18 @@ final class InternalState {
    *
    * @param key the name of a text column, by which lines are shuffled
    * @param processor gives a {@link #line} for each
+   * @param time one that allows a time to live
    * @param columns that the processor fills; those of a column of the lines take its place
    */
   static Dataset<Row> transform(
-      Dataset<Row> lines, String key, StatefulProcessor<UTF8String, InternalRow, InternalRow> processor, StructType columns) {
+      Dataset<Row> lines,
+      String key,
+      StatefulProcessor<UTF8String, InternalRow, InternalRow> processor,
+      TimeMode time,
+      StructType columns) {
     StructType input = lines.schema();
     StructType result = new StructType().add("columns", columns, false).add("line", input, false);
-    Dataset<Row> results = results(lines, key, processor, TimeMode.ProcessingTime(), result);
+    Dataset<Row> results = results(lines, key, processor, time, result);
     List<Column> selected = new ArrayList<>();
     for (String name : input.fieldNames()) {
       String side = columns.getFieldIndex(name).isDefined() ? "columns" : "line";

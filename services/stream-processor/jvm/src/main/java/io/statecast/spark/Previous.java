@@ -3,6 +3,7 @@ package io.statecast.spark;
 import java.time.Duration;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.streaming.TimeMode;
 import org.apache.spark.sql.types.StructType;
 
 /** Remembers what each row stood for, and hands it to the row's next change; the door for Python. */
@@ -37,7 +38,9 @@ public final class Previous {
   public static Dataset<Row> apply(Dataset<Row> changes, long forgetSeconds, boolean everyChange) {
     StructType input = changes.schema();
     PreviousProcessor processor = new PreviousProcessor(input, Duration.ofSeconds(forgetSeconds), everyChange);
-    return InternalState.transform(changes, "primary_key", processor, PreviousProcessor.columns(input));
+    // A sum of every change may define a watermark.
+    TimeMode time = everyChange ? TimeMode.ProcessingTime() : new WithoutTimers();
+    return InternalState.transform(changes, "primary_key", processor, time, PreviousProcessor.columns(input));
   }
 
   /** The `primary_key`s that a line for all of so many partitions of the state has, one for each. */

@@ -28,7 +28,7 @@ final class SharedKafkaReader implements SupportsRealTimeRead<InternalRow> {
 
   private final IdleConsumers.Key key;
   private final KafkaConsumer<byte[], byte[]> consumer;
-  private final Function1<ConsumerRecord<byte[], byte[]>, ? extends InternalRow> toRow;
+  private final Function1<ConsumerRecord<byte[], byte[]>, InternalRow> toRow;
   private final Map<TopicPartition, Long> next = new HashMap<>();
   private final long endMs;
   private Iterator<ConsumerRecord<byte[], byte[]>> fetched = Collections.emptyIterator();
@@ -41,7 +41,9 @@ final class SharedKafkaReader implements SupportsRealTimeRead<InternalRow> {
       next.put(each.offsetRange().topicPartition(), each.offsetRange().fromOffset());
     }
     key = IdleConsumers.Key.of(first.executorKafkaParams(), next.keySet());
-    toRow = new KafkaRecordToRowConverter().toUnsafeRowProjector(first.includeHeaders());
+    // Not to an UnsafeRow, which would copy the record: Spark's projection above the scan takes any row.
+    KafkaRecordToRowConverter converter = new KafkaRecordToRowConverter();
+    toRow = first.includeHeaders() ? converter.toInternalRowWithHeaders() : converter.toInternalRowWithoutHeaders();
     consumer = IdleConsumers.take(key, first.executorKafkaParams());
     next.forEach(consumer::seek);
     endMs = share.endMs();
