@@ -82,9 +82,9 @@ def _exploded(
 ) -> DataFrame:
     entry = cast(ArrayType, changes.schema["current"].dataType).elementType
     line = functions.differences(entry, [part.fold for part in parts_of(pipeline)], lines, columns)
-    told = state_columns(changes)
-    narrow = changes.select(line.alias("lines"), *kept, LETTER, *told)
-    return explode_groups(observe_state(narrow) if told else narrow, F.col("lines"), kept)
+    outcomes = state_columns(changes)
+    narrow = changes.select(line.alias("lines"), *kept, LETTER, *outcomes)
+    return explode_groups(observe_state(narrow) if outcomes else narrow, F.col("lines"), kept)
 
 
 def numbers(pipeline: SummingPipeline) -> dict[str, Column]:
