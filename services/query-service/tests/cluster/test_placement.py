@@ -185,7 +185,7 @@ async def test_what_has_moved_away_is_deleted_after_a_delay_that_covers_a_restar
         await scene.placement.reconcile()
         clock.now += KEPT_S - 20
         assert on_disk(scene) == {0, 1, 2, 3}
-        scene.view.shard_map = alone  # the other restarts, and what it holds is held here meanwhile
+        scene.view.shard_map = alone  # the other restarts, and its partitions are held here meanwhile
         await scene.placement.reconcile()
         assert scene.held == {0, 1, 2, 3}
         scene.view.shard_map = ShardMap(frozenset({scene.view.me, OTHER}), 1)

@@ -18,7 +18,7 @@ from testkit.waiting import wait_until
 
 
 class Reports:
-    """What a watch has reported."""
+    """Collects the reports of a watch."""
 
     def __init__(self) -> None:
         self.topics: dict[str, Topic] = {}
@@ -125,7 +125,7 @@ def test_end_offsets_are_read_while_no_description_comes(
 
 
 class StuckConsumer(Consumer):
-    """What librdkafka's consumer can become when the broker shuts down: every partition is unknown to it."""
+    """A consumer that knows no partition, as librdkafka's may when the broker shuts down."""
 
     def offsets_for_times(self, partitions: list[TopicPartition], timeout: float = -1) -> list[TopicPartition]:
         raise KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))

@@ -22,7 +22,7 @@ GROUPS = [f"order-{number:06d}" for number in range(1, 41)]
 
 
 class Authority:
-    """A CA, and what it has issued, as files and as credentials."""
+    """A CA and its certificates, as files and as credentials."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self._ca = trustme.CA()

@@ -1,4 +1,4 @@
-"""A replica whose disk refuses to write, between real instances."""
+"""A replica on a disk that refuses writes, between real instances."""
 
 import resource
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 
 GROUPS = [f"order-{number:06d}" for number in range(1, 41)]
 FULL_BYTES = 100_000
-"""Above the log of an instance, and below what the rows take on its disk."""
+"""Above the size of an instance's log, and below the size of the rows on its disk."""
 
 
 async def test_a_replica_that_lags_is_asked_after_the_one_that_does_not(scene: "Scene") -> None:

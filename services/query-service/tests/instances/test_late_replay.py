@@ -1,4 +1,4 @@
-"""A processor replays what it had written before a long pause."""
+"""A processor replays its records of before a long pause."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 
 REPLAYED, CHECKPOINTED = "alice", "carol"
-"""Customers whose groups are in two partitions."""
+"""Customers with groups in two partitions."""
 
 
 def old(group: str) -> str:

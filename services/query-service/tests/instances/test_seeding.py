@@ -89,7 +89,7 @@ def writer(kafka: str, scene: "Scene") -> Writer:
 
 
 def rows_on_disk(directory: Path) -> Rows:
-    """What a closed data directory has of the store, all partitions together."""
+    """Returns the rows of the store in a closed data directory, all partitions together."""
     rows: Rows = {}
     for partition in range(PARTITIONS):
         engine = RocksdbOpener(1 << 20, 8 << 20).open(directory / "rows" / str(partition))

@@ -27,7 +27,7 @@ async def get(process: "Process", store: str, group: str) -> grpc.StatusCode | b
 
 
 async def read_until(ended: asyncio.Event, process: "Process", answers: set[object]) -> None:
-    """Collects what all reads of a key return."""
+    """Reads a key until `ended` is set, and collects the answers."""
     while not ended.is_set():
         answers.add(await get(process, "rows", "a"))
 

@@ -1,4 +1,4 @@
-"""Whom a lookup is passed on to, who is asked next, and when this instance answers in place of a peer."""
+"""Lookups are forwarded to a peer, then to the next one; at times this instance answers in place of a peer."""
 
 import asyncio
 import time

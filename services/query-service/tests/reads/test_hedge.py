@@ -62,7 +62,7 @@ class Cluster:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(10):
-            while not condition():  # noqa: ASYNC110  what is waited for has no event
+            while not condition():  # noqa: ASYNC110  the state has no event
                 await asyncio.sleep(0.001)
 
     def counted(self, outcome: str) -> float:

@@ -206,7 +206,7 @@ async def test_keys_and_ranges_of_many_groups_go_in_one_batch(lookup: MessageRea
 async def test_each_freshness_names_the_keys_and_ranges_that_were_read_from_its_partition(
     lookup: MessageReads, serving_view: View
 ) -> None:
-    """Also those that are left out of the answer: whoever polls a range goes on from there."""
+    """Also those that are left out of the answer: a client that polls a range goes on from there."""
     groups = [f"customer-{number}" for number in range(8)]
     for group in groups:
         put(serving_view, 0, "a", group=group)

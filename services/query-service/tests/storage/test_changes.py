@@ -1,4 +1,4 @@
-"""Calls wait for what other threads apply, and what changed lately is known by group."""
+"""Calls wait for records that other threads apply, and the latest changes are known by group."""
 
 import asyncio
 

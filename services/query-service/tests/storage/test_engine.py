@@ -1,4 +1,4 @@
-"""Scans of the engine in memory show one moment, whatever is written meanwhile."""
+"""Scans of the engine in memory show one moment in spite of writes meanwhile."""
 
 from itertools import islice
 

@@ -1,4 +1,4 @@
-"""What a data directory holds, inspected without changing it, and the reports on it."""
+"""A data directory is inspected without a change to it, and reported on."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What is stored on disk."""
+"""The format of keys and values on disk."""
 
 import pytest
 

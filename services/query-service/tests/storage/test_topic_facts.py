@@ -1,4 +1,4 @@
-"""What a real broker says of topics."""
+"""Facts of topics as a real broker reports them."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What the threads that ask the broker share: how they end, and one log line for each outage."""
+"""Base class of the threads that ask the broker: ends them, and logs one line for each outage."""
 
 from threading import Event, Thread
 

@@ -45,7 +45,7 @@ class LiveStores:
         for name in served.keys() - wanted.keys():
             _log.info("a store is gone from the file; it is not served any more, its files stay", store=name)
             del served[name]
-        # A topic has one reader: what another store held of it must be closed before.
+        # A topic has one reader: another store's replicas of it must be closed before.
         readers = {store.topic: name for name, store in served.items()}
         closing = {each.topic.name for each in self.view.replicas.values()}
         for name, store in wanted.items():

@@ -47,8 +47,8 @@ class Membership(BrokerThread):
     The group says who lives; each member is asked once for its facts, by `ask`, which may block for a moment. One that
     does not answer is no member yet, and is asked again: nobody can read from it, and it may be a dead one of before.
 
-    `me` may be replaced by the same member with more topics: it joins once more, as that, and leaves as what it was
-    when it is listed, so that it is in the group all the time.
+    `me` may be replaced by the same member with more topics. It then joins once more, and its former entry leaves when
+    the new one is listed, so that it is in the group all the time.
 
     It ends with a `refusal` when an instance that started earlier has the same name and lives. It does not join then,
     or leaves if both started at once.
@@ -187,7 +187,7 @@ class Membership(BrokerThread):
     def _described(self) -> ConsumerGroupDescription | None:
         """Returns the group, which lists all members, whether they live or not; None when its coordinator is late."""
         # librdkafka aborts the process when its own time-out of this call passes before the coordinator is found, and
-        # one is found later (librdkafka issue 4605). So that time-out never comes: a client whose call does not end is
+        # one is found later (librdkafka issue 4605). So that time-out never comes: a client with an endless call is
         # thrown away with it.
         if self._admin is None:  # one for which no event waits is false
             self._admin = connect(AdminClient, self.settings, {"topic.metadata.refresh.interval.ms": _METADATA_MS})

@@ -1,9 +1,9 @@
-"""Which instance holds which partition: the members of the group, ranked for each partition in the same way everywhere.
+"""Assigns partitions to instances: ranks the members of the group for each partition in the same way everywhere.
 
 By rendezvous hashing, each member gets a score for each partition; the highest score is rank 1. When a member comes or
-goes, only the partitions in whose first ranks it is change hands. (Thaler and Ravishankar, "A Name-Based Mapping Scheme
-for Rendezvous", 1996.) Members with zones are ranked zone by zone: first the best of each zone by their scores, then
-the second best of each, so that the replicas of a partition are in as many zones as there are.
+goes, only the partitions with it in their first ranks change hands. (Thaler and Ravishankar, "A Name-Based Mapping
+Scheme for Rendezvous", 1996.) Members with zones are ranked zone by zone: first the best of each zone by their scores,
+then the second best of each, so that the replicas of a partition are in as many zones as there are.
 """
 
 import re
@@ -25,10 +25,10 @@ RULES = 1
 class Member:
     """One instance: its name, its public and its internal address as `host:port`, and when it started.
 
-    These are its identity; `facts` has all else. `topics` has those of its stores whose topic has another name, as
-    (store, topic): a new generation of one. They become more when stores are added while it runs, and it is the same
-    member all the same. `zone` is empty for none. `version` is the highest version of the rules that it knows, and
-    `features` has the names of the contract's features that it has.
+    These are its identity; `facts` has all else. `topics` lists, as (store, topic), the stores that read a topic of
+    another name: a new generation. Stores that are added while it runs join the list; the member stays the same.
+    `zone` is empty for none. `version` is the highest version of the rules that it knows, and `features` has the names
+    of the contract's features that it has.
     """
 
     instance: str
@@ -84,9 +84,9 @@ class ShardMap:
     """The members as one instance sees them now, and how many of them hold each partition: `of_store`, else `replicas`.
 
     `departed` have left the group but may still answer: they rank behind all members, so that a partition whose new
-    owner has not caught up is still read. `absent` have left so lately that they are waited for: what they held is
-    held by its other holders alone, if there are any. Of each store only those count whose `topics` have it from the
-    same topic as this instance, so that two generations of a store are held, handed over and asked apart.
+    owner has not caught up is still read. `absent` have left so lately that the map waits for them: their
+    partitions stay with the other holders alone, if there are any. Of each store only the members count that read it
+    from the same topic as this instance, so that two generations of a store are held, handed over and asked apart.
     """
 
     members: frozenset[Member]

@@ -52,7 +52,7 @@ class CoalescedGets:
         max_keys: int,
     ) -> None:
         """`together` asks a route for many keys at once. Unless it is busy, `of_partition` asks any replica for those
-        of a partition that it does not answer, and what these leave goes `alone`.
+        of a partition that it does not answer, and gets that are still open go `alone`.
 
         So a failure costs a call for each partition, not for each get.
 
@@ -80,7 +80,7 @@ class CoalescedGets:
             responses = _responses(store, gets, await self._together(route, gets))
         except PeerOverloadedError:  # by partition, they would be many calls in place of the one that it refused
             raise
-        except LookupFailedError:  # each partition finds out by itself whose failure it is
+        except LookupFailedError:  # each partition finds out by itself which get fails
             responses = [None] * len(gets)
         await self._look_up_left(store, gets, responses)
         taken = 0

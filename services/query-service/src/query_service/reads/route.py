@@ -1,4 +1,4 @@
-"""Who answers for a key: the one place that says whom to ask for a partition, and in which order."""
+"""Chooses the instance that answers for a key; only this module orders the holders of a partition for reads."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -58,9 +58,9 @@ class Preference:
         return replica if self._order(shard)[:1] == (me,) else None
 
     def holder(self, shard: StorePartition) -> Replica | Route | None:
-        """Returns whom to ask for a partition now; the own replica when no peer is asked first, None for nobody.
+        """Returns the route to ask for a partition now, the own replica if no peer comes first, None for nobody.
 
-        Passes over those that failed lately; a peer among them may be the one that this call tries again.
+        Passes over members that failed lately; this call may try one such peer again.
         """
         me, own = self.view.me, self.view.replicas.get(shard)
         serves = own is not None and own.progress.serving

@@ -206,7 +206,7 @@ class RoutedReads(Reads):
         call = _batch_call(batch.part_request(request, parts))
         try:
             return await self.dispatch.of_route(route, call, deadline, "batch", places)
-        except LookupFailedError:  # each part finds out by itself whose failure it is
+        except LookupFailedError:  # each part finds out by itself which get fails
             return None
 
     async def _part_alone(

@@ -21,7 +21,7 @@ _VISITS_PER_ROW = 10
 # Else a caller who asks for one row at a time walks through the expired rows of a group in steps of ten.
 _MIN_VISITS = 1000
 _WINDOWS = frozenset({Feature.Name(FEATURE_GROUP_WINDOWS)})
-_FIRST_ROW = b"\1"  # what begins with NUL is the store's own
+_FIRST_ROW = b"\1"  # keys that begin with NUL are the store's own
 _AFTER_ROWS = b"\xff"  # no UTF-8 text begins with it
 
 
@@ -55,7 +55,7 @@ class Window:
 
     def __init__(self, request: api.ScanStatesRequest) -> None:
         self._reverse = request.reverse
-        # The group "" stands for all: what is before and behind the sort values is the same in each.
+        # The group "" stands for all: the bytes before and behind the sort values are the same in each.
         self._first, self._end = _range_in("", request)
         self.is_empty = self._first >= self._end
 

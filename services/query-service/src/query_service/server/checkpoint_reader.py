@@ -80,7 +80,7 @@ class CheckpointReader:
         try:
             yield Checkpoint(created.checkpoint_id, origin, created.next_offset, files)
         finally:
-            with suppress(grpc.aio.AioRpcError):  # it deletes by itself what nobody reads
+            with suppress(grpc.aio.AioRpcError):  # it deletes unread files by itself
                 deletion = shard.DeleteCheckpointRequest(checkpoint_id=created.checkpoint_id)
                 await self.stub.DeleteCheckpoint(deletion, timeout=_RETRY_S)
 

@@ -145,5 +145,5 @@ class GrpcioServer(GrpcServer):
         await self._server.stop(grace_s)
         _grpc_log.removeHandler(self._crash)
         if self._serving is not None:
-            with suppress(UnicodeDecodeError):  # what has ended it
+            with suppress(UnicodeDecodeError):  # the error that has ended it
                 await self._serving

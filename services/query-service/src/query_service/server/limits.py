@@ -11,9 +11,9 @@ from query_service.metrics import Metrics
 from query_service.reads.status import fill_key_error
 from statecast.query.v1 import query_pb2, query_service_pb2
 
-MIN_CALL_BYTES = 1024  # what a call costs beside its messages
-DEFAULT_RESPONSE_BYTES = 4 << 20  # what gRPC's clients take unless they are made otherwise
-QUERY_BYTES = 700  # what a key or range of a batch costs beside its message, as measured; a row of a page counts as one
+MIN_CALL_BYTES = 1024  # the cost of a call beside its messages
+DEFAULT_RESPONSE_BYTES = 4 << 20  # the default limit of gRPC's clients
+QUERY_BYTES = 700  # the measured cost of a key or range of a batch beside its message; a row of a page counts as one
 _MARGIN_SHARE = 0.1
 _MAX_MARGIN_S = 0.1
 

@@ -222,7 +222,7 @@ class QueryMethods(ReadMethods):
 
 @dataclass(eq=False)
 class ShardMethods(ReadMethods):
-    """The internal methods: they read this instance's own stores alone. Whoever reaches the port may call them."""
+    """The internal methods: they read this instance's own stores alone. Anyone who reaches the port may call them."""
 
     listing: ShardListing
     checkpoints: Checkpoints

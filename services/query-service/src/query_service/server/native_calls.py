@@ -94,7 +94,7 @@ class NativeCalls:
             for task in self._tasks.values():
                 task.cancel()
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        # What was handed over would be lost if the connections were closed now.
+        # Responses that were handed over would be lost if the connections were closed now.
         while self._unread.open_calls() and time.monotonic() < deadline:  # noqa: ASYNC110  the library tells nobody
             await asyncio.sleep(_POLL_S)
 

@@ -30,7 +30,7 @@ class UnreadResponses:
         self._handed_over = 0  # bytes, since the start
         self._lost = 0  # of these
         self._largest = 0
-        self._counted_at = 0  # what had been handed over as of the last count
+        self._counted_at = 0  # bytes handed over as of the last count
         self._held = 0  # as of the last count
 
     def add(self, size: int) -> None:

@@ -132,7 +132,7 @@ class Changelog(Thread):
             errors = [message for message in messages if message.error() is not None]
             self._apply(replica, [message for message in messages if message.error() is None] if errors else messages)
             for message in errors:
-                if replica.store is store and key not in self._retries:  # what it starts over with knows of no end
+                if replica.store is store and key not in self._retries:  # a store that starts over knows of no end
                     self._handle_error(replica, message)
         except StoreUnusableError as error:
             self._start_over(replica, str(error))

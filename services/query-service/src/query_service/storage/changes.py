@@ -1,4 +1,4 @@
-"""What changed lately in a partition, and the calls on the event loop that wait for a change."""
+"""Remembers the latest changes of a partition, and wakes the calls on the event loop that wait for one."""
 
 import asyncio
 from collections import OrderedDict
@@ -33,9 +33,10 @@ class Watcher:
 
 
 class Changes:
-    """The rows that changed last, by group, so that polling a range costs what changed in it, and who waits for more.
+    """The rows that changed last, by group, and the watchers that wait for more.
 
-    Any thread may call what does not say otherwise.
+    Thus the cost of polling a range depends on its changes alone. Any thread may call the methods, unless they say
+    otherwise.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, max_rows: Callable[[], int], applied_offset: int) -> None:

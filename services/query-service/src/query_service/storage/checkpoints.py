@@ -29,7 +29,7 @@ KEPT_S = 15.0
 
 
 class Origin(NamedTuple):
-    """What rows were made from, and how: only a store that would be made alike can go on from them."""
+    """The source of a store's rows, and the rules that made them; only a store of the same origin goes on from them."""
 
     topic: str
     topic_id: str
@@ -178,5 +178,5 @@ def is_file_name(name: str) -> bool:
 
 
 def origin_of(definition: StoreDefinition, topic: Topic) -> Origin:
-    """Returns what the rows of a store are made from here."""
+    """Returns the origin of a store's rows on this instance."""
     return Origin(topic.name, topic.topic_id, topic.partitions, store_keys.FORMAT, store_keys.rules_of(definition))

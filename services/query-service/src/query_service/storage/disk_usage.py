@@ -14,7 +14,7 @@ def bytes_by_kind(root: Path, held: Collection[tuple[str, int]]) -> dict[str, in
     """Returns the bytes of each kind of data below `root`; blocks while it looks at all files.
 
     `held` names the stores and partitions that are open: a file that a checkpoint shares with one counts there alone.
-    Files that vanish meanwhile do not count, nor does what may not be read, such as a volume's `lost+found`.
+    Files that vanish meanwhile or may not be read, such as a volume's `lost+found`, do not count.
     """
     sizes, seen = dict.fromkeys((HELD, RELEASED, *KINDS.values()), 0), set[int]()
     open_paths = {str(root / store / str(partition)) for store, partition in held}

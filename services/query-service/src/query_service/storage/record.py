@@ -17,7 +17,7 @@ from statecast_service.key_forms import form_of_bytes
 
 TOMBSTONE_HEADER = "statecast-state-record"
 
-_MIN_SECONDS, _MAX_SECONDS = -62_135_596_800, 253_402_300_799  # the years 1 to 9999: what a Timestamp can be
+_MIN_SECONDS, _MAX_SECONDS = -62_135_596_800, 253_402_300_799  # the years 1 to 9999, the range of a Timestamp
 _MAX_NANOS = 999_999_999
 _MAX_MS = (_MAX_SECONDS + 1) * 1000
 
@@ -147,7 +147,7 @@ def newest_rows(
 def _tombstone(record: Record) -> bytes:
     try:
         headers = record.headers() or ()
-    except SystemError as error:  # what the client raises for a name that is not UTF-8
+    except SystemError as error:  # the client raises it for a name that is not UTF-8
         raise PoisonRecordError("tombstone", "a header's name is not UTF-8") from error
     for name, value in headers.items() if isinstance(headers, dict) else headers:
         if name == TOMBSTONE_HEADER and isinstance(value, bytes):

@@ -32,7 +32,7 @@ TopicPartition = tuple[str, int]
 
 @dataclass(eq=False)
 class Replica:
-    """The changelog's thread calls what changes the store: `apply`, `close` and so on; the event loop all else."""
+    """The changelog's thread calls methods that change the store, as `apply` and `close`; the event loop all others."""
 
     definition: StoreDefinition
     topic: Topic

@@ -105,7 +105,7 @@ class StoreDirectory:
         return None
 
     def has(self, definition: StoreDefinition, partition: int) -> bool:
-        """Whether the partition has a directory, with whatever is in it."""
+        """Tells whether the partition has a directory, even an empty or broken one."""
         return self._path(definition, partition).exists()
 
     def partitions(self, definition: StoreDefinition) -> list[int]:

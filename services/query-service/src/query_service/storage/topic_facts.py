@@ -1,4 +1,4 @@
-"""What the broker knows of topics and decides how long a store keeps deletions, and when it must start over."""
+"""Reads facts of topics from the broker, which decide how long a store keeps deletions and when it starts over."""
 
 from collections.abc import Sequence
 from threading import Lock, Thread
@@ -11,7 +11,7 @@ from query_service.errors import StoreFailedError
 from statecast_service.kafka import KafkaSettings, connect, reason
 
 CHECKPOINTED_GROUP = "stream-processor.checkpointed"
-"""The consumer group whose committed offsets are the checkpointed offsets of keyed topics; nobody ever joins it."""
+"""The consumer group that holds the checkpointed offsets of keyed topics as its committed offsets; nobody joins it."""
 
 _TIMEOUT_S = 3.0
 _RETENTION = "delete.retention.ms"
@@ -48,9 +48,9 @@ class TopicFacts:
         return min(self.resume_limit_ms, self._retention_ms[topic])
 
     def checkpointed_offset(self, topic: str, partition: int) -> int:
-        """Returns the offset before which no record can come again, because what it was made from is checkpointed.
+        """Returns the offset before which no record can come again, because its source is checkpointed.
 
-        It is the last that is known, and 0 when none is. Whoever has asked once has it refreshed.
+        Returns the last known value, or 0 when none is known. The first call has it refreshed from then on.
         """
         return self._checkpointed.setdefault((topic, partition), 0)
 
