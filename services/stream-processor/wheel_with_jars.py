@@ -1,6 +1,6 @@
 """The PEP 517 build backend of the stream-processor: setuptools, and the jars of jvm/ in the wheel.
 
-Whoever installs the wheel needs Java, and no Maven. Images are built without jvm/, with jars from another stage.
+The installed wheel needs Java, and no Maven. Images are built without jvm/, with jars from another stage.
 """
 
 import shutil

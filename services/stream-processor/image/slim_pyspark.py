@@ -1,7 +1,7 @@
-"""Removes from an installed PySpark what the processor never loads: `slim_pyspark.py …/site-packages/pyspark`.
+"""Removes the files of an installed PySpark that the processor never loads: `slim_pyspark.py …/site-packages/pyspark`.
 
-It runs in the stage of the image's build that installs PySpark. What runs pipelines stays, and what a driver needs to
-start executors on Kubernetes or to use those of a standalone cluster.
+It runs in the stage of the image's build that installs PySpark. It keeps all files that run pipelines, and those
+with which a driver starts executors on Kubernetes or uses those of a standalone cluster.
 """
 
 import shutil
@@ -27,7 +27,7 @@ UNUSED_JARS = {
     "YARN": "spark-yarn_*.jar",
     "other operating systems": "netty-*-osx-*.jar netty-*-windows-*.jar netty-*-linux-riscv64.jar",
 }
-"""Patterns of names in `jars/`, by what they are for. Each must match something, so that a new Spark is looked at."""
+"""Patterns of names in `jars/`, by purpose. Each must match something, so that a new Spark is looked at."""
 
 UNUSED_DIRECTORIES = ("data", "examples")
 ROCKSDB_NATIVES = ("librocksdbjni-linux64.so", "librocksdbjni-linux-aarch64.so")

@@ -1,4 +1,4 @@
-"""Two pipelines in one process, of which the second reads as a table what the first writes, through kills."""
+"""Two pipelines in one process, through kills: the second reads the sink of the first as a table."""
 
 from collections.abc import Callable, Iterator
 from random import Random
@@ -35,7 +35,7 @@ def history() -> Iterator[OpenPositionChange]:
 
 
 def holders(changes: list[OpenPositionChange]) -> dict[str, ShareHolder]:
-    """What each client holds at the end."""
+    """Returns the holdings of each client at the end."""
     rows = {(each.after if each.HasField("after") else each.before).position_id: each for each in changes}
     held: dict[str, ShareHolder] = {}
     for position_id in sorted(rows):

@@ -1,4 +1,4 @@
-"""Sums after their checkpoint was lost: readers take them, whatever epochs and clocks were before."""
+"""Readers take sums after a lost checkpoint, with any earlier epochs and clocks."""
 
 import shutil
 from collections.abc import Callable, Mapping

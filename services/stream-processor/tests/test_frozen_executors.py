@@ -1,4 +1,4 @@
-"""An executor that wakes when another process has gone on from its checkpoint: what it commits counts for nothing."""
+"""An executor wakes after another process has gone on from its checkpoint: its commits have no effect."""
 
 import re
 from collections.abc import Iterator
@@ -85,7 +85,7 @@ def test_what_a_frozen_executor_commits_when_it_wakes_is_not_read(
     first.wait_ready()
     send([change(None, bought("early", number, 1), number) for number in range(ROWS)])
     wait_until(lambda: committed(checkpoint) >= 0, lambda: first.log)
-    # What comes now is in a batch that its executor has begun, and cannot commit before it wakes.
+    # The next changes are in a batch that its executor has begun, and cannot commit before it wakes.
     send([change(None, bought("begun", number, 1), ROWS + number) for number in range(ROWS)])
     wait_until(lambda: len(sold()) == 2 * ROWS, lambda: first.log)
     # Nothing ends their connections. The worker goes on, for it takes the executor's log.

@@ -1,4 +1,4 @@
-"""Rows and keys of any size through the real program: what no topic takes is set aside, and the flow goes on."""
+"""Rows and keys of any size through the real program: records too large for a topic are set aside; the flow goes on."""
 
 from collections.abc import Callable
 from functools import partial

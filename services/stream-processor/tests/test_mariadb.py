@@ -1,4 +1,4 @@
-"""Tables as teams have them, in a real MariaDB behind a real Debezium: the keyed topics equal what SQL says.
+"""Tables as teams have them, in a real MariaDB behind a real Debezium: the keyed topics equal the results of SQL.
 
 A place in the binlog is a file, an event in it, and a row of the event.
 """
@@ -67,7 +67,7 @@ def processor(
 
 @pytest.fixture
 def is_exact(table: PositionTable, processor: Processor) -> Callable[[], None]:
-    """Waits until each keyed topic holds what SQL says; nothing may be set aside."""
+    """Waits until each keyed topic equals the result of SQL; nothing may be set aside."""
 
     def wait() -> None:
         table.wait_exact(processor)

@@ -79,7 +79,7 @@ READING: dict[str, Any] = {
     "note": "1",
 }
 COUNTS = {"day": "19963", "clock": "45296500000"}
-"""What the texts of a day and a time are without a schema."""
+"""The forms of a day and a time as text, without a schema."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Tables as teams have them, in a real PostgreSQL behind a real Debezium: the keyed topics equal what SQL says.
+"""Tables as teams have them, in a real PostgreSQL behind a real Debezium: the keyed topics equal the results of SQL.
 
 The table has REPLICA IDENTITY DEFAULT, and rows before the connector starts, which come by snapshots that are asked for
 by signals.
@@ -59,7 +59,7 @@ OF_SALES: Mapping[str, Mapping[str, Any]] = {
         "sink": {"message": sales.TURNOVER},
     },
 }
-"""Of the table `sales`, whose prices are numbers to SQL though their field is a text."""
+"""Of the table `sales`; its prices are numbers in SQL, though their field is a text."""
 DEAR = "SELECT sale_id::text, sale_id, price::text FROM sales WHERE price > 10.5"
 PRICES = """
 SELECT shop || '|' || lpad(price::text, 13, '0') || '|' || sale_id, sale_id, price::text
@@ -112,7 +112,7 @@ def processor(
 
 @pytest.fixture
 def is_exact(table: PositionTable, processor: Processor) -> Callable[[], None]:
-    """Waits until each keyed topic holds what SQL says; only the wrong pipeline has set anything aside."""
+    """Waits until each keyed topic equals the result of SQL; only the wrong pipeline has set anything aside."""
 
     def wait() -> None:
         table.wait_exact(processor)
@@ -235,7 +235,7 @@ def test_a_pipeline_that_would_take_two_rows_for_one_stands_still_alone(
 
 @pytest.fixture
 def sales_are_exact(database: PostgresProcess, processor: Processor, messages: Path, kafka: str) -> Callable[[], None]:
-    """Waits until what the pipelines keep of the sales is what SQL says."""
+    """Waits until the pipelines' rows of the sales equal the result of SQL."""
     types = MessageTypes.read(messages)
 
     def held(topic: str, message: str, *fields: str) -> dict[str, tuple[object, ...]]:

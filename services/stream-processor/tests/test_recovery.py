@@ -39,7 +39,7 @@ def history(seed: int) -> Iterator[OrderChange]:
 
 
 class Source:
-    """Sends changes like a connector that sometimes repeats what it has sent before."""
+    """Sends changes, and sometimes repeats an earlier one, as a connector does."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._producer = Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random"})

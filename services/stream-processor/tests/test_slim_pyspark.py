@@ -1,4 +1,4 @@
-"""What is removed from PySpark in the image."""
+"""The files that the image removes from PySpark."""
 
 import importlib.util
 import zipfile

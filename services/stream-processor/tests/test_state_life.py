@@ -14,7 +14,7 @@ from testkit.stream_processor.process import Processor, wait_until
 
 GROUPS = 2_000
 NAME = 32
-"""Random letters in the name of a group; random, because what keys have in common is compressed."""
+"""Random letters in the name of a group; random, because common parts of keys are compressed."""
 BESIDE_NAME = 24
 """Bytes of state per group in addition to its name: the bound in the README."""
 GROUPING, REMEMBERING = 0, 1

@@ -34,7 +34,7 @@ from stream_processor.run.plan import check_together
 from stream_processor.run.status_line import open_status_line
 from stream_processor.settings import Settings
 
-# Kafka's clients and Spark's sessions are of no use to `check`: so each command imports what it needs of `run`.
+# Kafka's clients and Spark's sessions are of no use to `check`: so each command imports its own parts of `run`.
 
 log = structlog.get_logger()
 

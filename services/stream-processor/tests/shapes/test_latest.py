@@ -182,7 +182,7 @@ def test_a_row_that_cannot_have_a_key_has_a_problem(shipped: Callable[..., Pipel
     assert batch.problems(shipped("orders-by-item"), change(None, order(items=["item-1", ""]), 1)) == [
         "after.items.item_id is empty, a key needs it"
     ]
-    # What does not match is not checked.
+    # Rows that do not match are not checked.
     assert batch.problems(shipped("orders-by-customer", where="false"), changes[0]) == [None]
 
 

@@ -1,4 +1,4 @@
-"""TRUNCATE of a table, through the real flow in micro-batches, in whatever order a topic's partitions are read."""
+"""TRUNCATE of a table, through the real flow in micro-batches, in any order of a topic's partitions."""
 
 from collections.abc import Callable, Iterable
 from datetime import timedelta

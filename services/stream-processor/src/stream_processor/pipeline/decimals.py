@@ -1,4 +1,4 @@
-"""Fields of type string whose text is a decimal, as the contract's option statecast.change.v1.decimal says."""
+"""Fields of type string with a decimal as text, marked by the contract's option statecast.change.v1.decimal."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

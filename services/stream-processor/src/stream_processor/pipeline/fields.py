@@ -196,7 +196,7 @@ def as_value(type_: Type, enum: EnumDescriptor) -> Type:
 
 
 def scope_of(row: Descriptor, beside: Mapping[str, Type]) -> Scope:
-    """The names that an expression can use: the row's fields, the row as `row`, and what is `beside` it."""
+    """Returns the names that an expression can use: the row's fields, the row as `row`, and those `beside` it."""
     return {"row": Type("message", declared=row), **beside, **{field.name: of_field(field) for field in row.fields}}
 
 

@@ -1,4 +1,4 @@
-"""Describes a pipeline by the contract: the names of its file, resolved, and what each shape must know to do."""
+"""Describes a pipeline by the contract: the names of its file, resolved, and the facts that each shape provides."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ AGGREGATE_FUNCTIONS: tuple[AggregateFunction, ...] = get_args(AggregateFunction)
 TRUNCATED = "_truncated"
 WINDOW_FIELDS = ("window_start", "window_end")
 Line = tuple[str, str]
-"""A line of what a pipeline does, for people: the name of the step, and what it does."""
+"""A step of a pipeline, for people: its name and its description."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +95,12 @@ class RowKey(NamedTuple):
 class Pipeline(ABC):
     """A pipeline of one shape; each module of `stream_processor.shapes` has a class of them.
 
-    A shape is all that depends on what a pipeline keeps. It says
+    A shape is the part of it that depends on the state that it keeps. It
 
-    - what it checks of its file, in `compiled`, and what it does, for people, in `state` and `own_lines`
-    - which keys a row needs: `row_key`, `key_problem` and `checked`
-    - how the records of its topic are made of changes: `records`
-    - what its checkpoint rests on: `shuffles_of_changes`, `counts` and `meaning`
+    - checks its file in `compiled`, and describes its steps to people in `state` and `own_lines`
+    - says which keys a row needs: `row_key`, `key_problem` and `checked`
+    - makes the records of its topic from changes: `records`
+    - names the facts that its checkpoint depends on: `shuffles_of_changes`, `counts` and `meaning`
 
     `row` is the message of a row before and after a `change`, and both are that of a table's rows; `sink` is the
     message that is written. The `section` of the file names the source. Rows stand in the groups of the values at
@@ -133,7 +133,7 @@ class Pipeline(ABC):
     @classmethod
     @abstractmethod
     def compiled(cls, names: "Compilation") -> Self:
-        """Returns the pipeline of a file. Raises PipelineFileError for what the shape cannot be made of."""
+        """Returns the pipeline of a file. Raises PipelineFileError for a file that the shape does not allow."""
 
     @property
     @abstractmethod
@@ -142,7 +142,7 @@ class Pipeline(ABC):
 
     @abstractmethod
     def state(self) -> Iterator[Line]:
-        """Yields lines about what is remembered and kept."""
+        """Yields lines about the state that the pipeline remembers and keeps."""
 
     @abstractmethod
     def key_problem(self, name: str, row: "Column") -> "Column":
@@ -178,7 +178,7 @@ class Pipeline(ABC):
         return is_grouped
 
     def own_lines(self) -> Iterator[Line]:
-        """Yields lines about what is done to a row before `select`."""
+        """Yields lines about the steps of a row before `select`."""
         yield from ()
 
     @property
@@ -192,7 +192,7 @@ class Pipeline(ABC):
         return {str(path): path.decimal.scale for path in paths if path.decimal}
 
     def meaning(self) -> dict[str, object]:
-        """Returns what the contract, and no file, says about the content of the state."""
+        """Returns the facts about the content of the state that come from the contract, and from no file."""
         decimals = self.key_decimals()
         return {"decimals in keys": decimals} if decimals else {}
 
@@ -268,7 +268,7 @@ class Pipeline(ABC):
         return self.definition.sink.topic
 
     def remembered(self, what: str) -> Line:
-        """Returns the line about what is remembered of each row."""
+        """Returns the line about the facts that are remembered of each row."""
         of_record = "key of the table's records" if self.table else "key of the connector's records"
         key = of_record if self.table or self.keyed_by_record else str(self.primary_key)
         return "remember", f"per {key}: {what}; for {human(self.definition.forget_deleted)} after it is gone"

@@ -114,7 +114,7 @@ def _parameters(node: exp.Expr, types: list[Type | None]) -> list[Type | None]:
     """
     element, second = (_element(each) for each in (*types, None, None)[:2])
     parameters: dict[str, list[Type | None]] = {
-        "reduce": [None, element],  # what it has so far, then the element
+        "reduce": [None, element],  # the value so far, then the element
         "transform": [element, _INTEGER],  # the element, then its index
         "arrayfilter": [element, _INTEGER],
         "zip_with": [element, second],

@@ -131,7 +131,7 @@ class Additions:
         return True
 
     def _current_contract(self) -> Contract:
-        if self._contract is None:  # what is mounted may have more messages than when the run began
+        if self._contract is None:  # the mounted files may have more messages than when the run began
             self._contract = Contract(self.settings.with_descriptors(MessageTypes.read).descriptor_set)
         return self._contract
 
@@ -149,10 +149,10 @@ class Additions:
         pipeline = shapes.read(file, self._current_contract())
         before = next((each for each in self.pipelines if Path(each.file) == file), None)
         is_same = before is not None and before.definition == pipeline.definition
-        if is_same and pipeline.name not in self.starts.stopped:  # a file that is written anew starts what is stopped
+        if is_same and pipeline.name not in self.starts.stopped:  # a file that is written anew starts a stopped one
             self._note(file)
             return
-        # What all readers of a source must say, such as its epoch, changes in all their files at once.
+        # Settings that all readers of a source share, such as its epoch, change in all their files at once.
         if not fits:
             check_together([*(each for each in self.pipelines if each is not before), pipeline])
         if (missing := self.topics.missing(access_of([pipeline]))) is not None:

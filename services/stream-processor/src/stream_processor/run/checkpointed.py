@@ -91,7 +91,7 @@ class CheckpointedOffsets:
             return
         self._due = self.clock() + INTERVAL_S
         try:
-            # Asked in this order: what stands before the sinks' ends was made from changes before the sources' ends.
+            # Asked in this order: records before the sinks' ends were made from changes before the sources' ends.
             sinks = self.ends([each.plan.sink_topic for each in writers])
             sources = self.ends({topic for each in writers for topic in each.plan.source_topics})
             for each in writers:

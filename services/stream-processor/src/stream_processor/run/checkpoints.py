@@ -290,12 +290,12 @@ def _meaning(plan: QueryPlan) -> dict[str, object]:
         source["table_join.topic.id"] = plan.topics[others[0]].id
     written = plan.pipeline.definition.model_dump(mode="json", by_alias=True, exclude=MAY_CHANGE)
     sections = {key: written.pop(key) for key in ("source", "sink")}
-    # Raised when the database was restored: what follows is newer than all that the state holds.
+    # Raised when the database was restored: later changes are newer than all that the state holds.
     sections["source"].pop("epoch")
     if sections["source"]["starting_offsets"] == EARLIEST:
         for key in ("starting_offsets", "partial"):
             sections["source"].pop(key)
-    # What a topic is created with, whose partitions are below, and how records are sent.
+    # Settings of a topic's creation, except its partitions (below), and of the producer.
     for key in ("partitions", "config", "producer"):
         sections["sink"].pop(key)
     return {

@@ -113,7 +113,7 @@ class Output:
             return
         for topic, count in written.items():
             self.metrics.output_rows.labels(writers[topic].name).inc(count)
-        # A plain topic has no StateRecords, whatever its values look like.
+        # A plain topic has no StateRecords, even if its values look like some.
         sampled = [(each.name, lag) for each in writers.values() if each.shuffles for lag in lags[each.sink_topic]]
         for name, lag in sampled:
             self.metrics.lag.labels(name).observe(lag)

@@ -131,7 +131,7 @@ def topics_of(pipelines: Sequence[Pipeline]) -> set[str]:
 
 def access_of(pipelines: Sequence[Pipeline]) -> dict[str, set[str]]:
     """Returns the operations, by Kafka's names, that the ACLs of each of these topics must allow."""
-    # Sinks are read for the metrics of what is written, dead letters to count them.
+    # Sinks are read for the metrics of written records, dead letters to count them.
     access = {topic: {"Read"} for topic in topics_of(pipelines)}
     for each in pipelines:
         access[each.sink_topic] |= {"Write", "DescribeConfigs"}

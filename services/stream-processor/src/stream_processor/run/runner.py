@@ -92,7 +92,7 @@ class Runner:
             refused.check_any_left(pipelines)
             read = partial(read_dead_letters, self.settings)
             limits = DeadLetterLimits(pipelines, topics.ends_of, read, checkpoints, self.stopping.is_set)
-            # Not counted, a limit would begin after what this run sets aside first.
+            # Not counted, a limit would begin after the first records that this run sets aside.
             if not self._wait(lambda: self._uncounted(limits), LOOK_AT_START_S) or self.stopping.is_set():
                 return
             check_any_left(plans, limits.too_many)
@@ -150,7 +150,7 @@ class Runner:
                 return prepare(plan, spark, contract, kafka, checkpoints)
 
             def prepared_again(plan: QueryPlan) -> Prepared:
-                # What is mounted may have more messages than when the run began.
+                # The mounted files may have more messages than when the run began.
                 contract = Contract(self.settings.with_descriptors(MessageTypes.read).descriptor_set)
                 again = claim(checkpoints, plan, topics.highest_epoch)
                 return again, prepared(again, contract)

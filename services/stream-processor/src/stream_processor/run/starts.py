@@ -65,7 +65,7 @@ def check_any_left(plans: Sequence[QueryPlan], reasons: Mapping[str, str]) -> No
 
 @dataclass
 class Starts:
-    """The queries of a run. Each runs, waits for its start or is stopped, whatever becomes of the others.
+    """The queries of a run. Each runs, waits for its start or is stopped, independently of the others.
 
     A query that fails waits to be started again. `again` claims the checkpoint of a plan and prepares its query;
     `missing` says by name why plans cannot start for the sake of their topics; `clock` gives seconds.

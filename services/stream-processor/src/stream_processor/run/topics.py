@@ -294,7 +294,7 @@ def state_record(message: Message) -> StateRecord | None:
     encoded = message.value()
     try:
         headers = cast(list[tuple[str, bytes]], message.headers() or []) if encoded is None else []
-    except SystemError:  # what the client raises for a header's name that is not UTF-8
+    except SystemError:  # the client raises it for a header's name that is not UTF-8
         return None
     encoded = dict(headers).get(TOMBSTONE_HEADER) if encoded is None else encoded
     try:

@@ -36,7 +36,7 @@ Ends = Mapping[int, int]
 
 
 def _checkpoint_ms(progress: Mapping[str, Any]) -> float:
-    """The write-ahead and commit logs, and the stores' commits, which the partitions make side by side."""
+    """Returns the time of the write-ahead and commit logs, and of the stores' commits, parallel in the partitions."""
     logs = sum(progress["durationMs"].get(step, 0) for step in COMMIT_STEPS)
     stores = sum(each["commitTimeMs"] / max(each["numShufflePartitions"], 1) for each in progress["stateOperators"])
     return float(logs + stores)

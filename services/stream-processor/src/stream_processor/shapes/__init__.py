@@ -1,4 +1,4 @@
-"""A module per shape: what a pipeline of it checks in its file, how it is explained, and which records it writes.
+"""A module per shape: it checks the pipeline's file, explains the pipeline, and makes the records that it writes.
 
 Each has a class of `stream_processor.pipeline.pipeline.Pipeline`, the contract. Nothing but this module decides by a
 shape's name.

@@ -114,7 +114,7 @@ def _values(pipeline: SummingPipeline) -> dict[str, Column]:
             case "sum" if each.may_be_null:
                 value = F.when(F.col(f"count_{number}") > 0, F.col(f"sum_{number}"))
             case "collect_set":
-                # It has no nulls, which Spark does not know of what a user-defined aggregate gives.
+                # It has no nulls, which Spark does not know of the result of a user-defined aggregate.
                 value = F.array_compact(f"collect_set_{number}.values")
                 columns[each.truncated] = F.col(f"collect_set_{number}.truncated")
             case function:

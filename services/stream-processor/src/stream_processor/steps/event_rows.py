@@ -1,6 +1,6 @@
 """Reads events: each record of the topic is a row of its own, which never changes (ADR 0044).
 
-Nothing is ever taken back, so that no state tells what a row was before. The state has an entry per key of the sink at
+Nothing is ever taken back, so that no state holds former rows. The state has an entry per key of the sink at
 most, and one per id where events may come twice. It is part of the checkpoint, as the offsets are: each record counts
 once.
 """

@@ -37,7 +37,7 @@ Its change is in the state, so it can be no dead letter; and an older result wou
 
 
 def with_outcome(checked: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """Adds what observe_read needs of a change, which need not be there any more then."""
+    """Adds the columns of a change that observe_read needs, so that later steps may drop the change."""
     places = {}
     if pipeline.definition.source.format == "debezium-json":
         is_change = F.col("change").isNotNull() & F.col("problem").isNull()
@@ -72,7 +72,7 @@ def observe_read(lines: DataFrame, number: int = 0) -> DataFrame:
 
 
 def with_truncation(known: DataFrame) -> DataFrame:
-    """Adds what observe_state needs of the lines behind the state, beside `outcomes`."""
+    """Adds the columns of the lines behind the state that observe_state needs, beside `outcomes`."""
     lines = F.col("primary_key").startswith(MARK) & F.col("applied")
     return known.withColumns(
         {_TRUNCATED: F.when(lines, F.col("sequence")), _LEFT: F.when(lines, F.size("previous") > 0)}

@@ -1,4 +1,4 @@
-"""Remembers what each row stood for: the fence that duplicates and late changes cannot pass.
+"""Remembers the entries that each row stood for: the fence that duplicates and late changes cannot pass.
 
 The state is one small entry per row, in a Java operator (Previous.java) that runs in micro-batches and in real-time
 mode. It knows nothing of keys and sums: `current` is an array of anything that a row stands for.
@@ -31,7 +31,7 @@ def entries(changes: DataFrame, pipeline: Pipeline, functions: Functions, beside
     - `source`: the encoded StateRecord with nothing but its source; `payload`: the encoded row, null when it is gone
 
     A change of the primary key names two rows: one goes, and one comes. A truncation has a line for each partition of
-    the state, and a dead letter one of its own. `changes` has `current` and `stated`, and what observe_read needs.
+    the state, and a dead letter one of its own. `changes` has `current`, `stated`, and the columns for observe_read.
     """
     nothing = F.slice("current", 1, 0)
     # As the change says it, whether the row matches the condition or not.
@@ -49,8 +49,8 @@ def entries(changes: DataFrame, pipeline: Pipeline, functions: Functions, beside
     )
     rows = F.when(is_truncation(), everywhere).when(old != new, F.array(gone, come)).otherwise(F.array(same))
     source = F.col("change.source")
-    # Everything is computed before the rows are split: of what is computed beside an explode, Spark 4.3's optimizer may
-    # lose a column that it needs.
+    # Everything is computed before the rows are split: of columns computed beside an explode, Spark 4.3's optimizer may
+    # lose one that it needs.
     whole = changes.select(
         rows.alias("rows"),
         "epoch",
