@@ -166,7 +166,10 @@ def types_reader(settings: Settings) -> Callable[[], MessageTypes | None]:
 
 
 def revoke(settings: Settings, principal: str, *, lift: bool) -> int:
-    """Returns 0 once Kafka has acknowledged, and says of whom; else 1, with the reason on standard error."""
+    """Revokes a principal, or lifts its revocation.
+
+    Returns 0 and names the principal once Kafka has acknowledged; else 1, with the reason on standard error.
+    """
     revocations = RevocationLog(writer_of(settings), time.time)
     try:
         if lift:

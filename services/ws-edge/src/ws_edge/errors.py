@@ -143,7 +143,7 @@ class UnavailableError(RequestError, code="unavailable", http_status=503):
 
 
 class DeclinedError(UnavailableError, code="unavailable", http_status=503):
-    """The query service answers, but not what it is asked for: its operators or those of the edge must do something."""
+    """The query service answers with a refusal: its operators or those of the edge must do something."""
 
     def __init__(self, text: str, status: int) -> None:
         """`status` is the number of the status of gRPC."""

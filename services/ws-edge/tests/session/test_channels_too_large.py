@@ -1,4 +1,4 @@
-"""A channel whose records are more than can be read at once ends, and takes nothing else with it."""
+"""A channel with more records than one read allows ends, and nothing else ends with it."""
 
 import signal
 from types import FrameType

@@ -1,4 +1,4 @@
-"""What the query service will never answer ends, alone; the client is told why."""
+"""A watch that the query service will never answer ends alone, and the client gets the reason."""
 
 from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import RunningEdge, until

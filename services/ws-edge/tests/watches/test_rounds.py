@@ -1,4 +1,4 @@
-"""A client's rows are right as of its token, whatever happens to rows, replicas, sockets and slow clients."""
+"""A client's rows are right as of its token, through any events of rows, replicas, sockets and slow clients."""
 
 import json
 from typing import NamedTuple

@@ -61,7 +61,7 @@ class Admission:
     """Admits sockets as origins, quotas and capacity allow, and then at a pace."""
 
     origins: Collection[str]
-    """What `check_origin` allows."""
+    """The origins that `check_origin` allows."""
     quotas: Quotas
     pace: Pace
     max_sockets: int

@@ -45,7 +45,7 @@ class Channels:
     wall_clock: Callable[[], float]
     lifetime_s: float
     max_watches: int
-    """Of one channel. Calls at the same time may add more; whoever watches the channel takes the first by name."""
+    """Of one channel. Calls at the same time may add more; watchers of the channel take the first by name."""
 
     async def create(self, consumer: Consumer) -> Channel:
         channel_id = secrets.token_urlsafe(ID_BYTES)

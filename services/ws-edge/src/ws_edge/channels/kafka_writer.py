@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 
 Rows = Mapping[StoreKey, Row | None]
-"""What is written by key, all of one group; None deletes the key."""
+"""The values to write by key, all of one group; None deletes the key."""
 
 
 class Writer(Protocol):

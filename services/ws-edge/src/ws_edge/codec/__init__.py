@@ -1,1 +1,1 @@
-"""The codecs of frames: what clients ask for and what they are sent, as each kind of socket writes it."""
+"""The codecs of frames: requests of clients and messages to them, in the form of each kind of socket."""

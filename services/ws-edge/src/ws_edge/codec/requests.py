@@ -281,7 +281,7 @@ def _number(digits: str) -> int | float:
 
 
 def _shown(value: Any) -> str:
-    """Returns a value of JSON in a few characters, without what it contains."""
+    """Returns a value of JSON in a few characters, without its content."""
     if isinstance(value, dict):
         return "an object"
     return "a list" if isinstance(value, list) else json.dumps(value)[:80]

@@ -73,7 +73,7 @@ def check_staff(consumer: Consumer, subject: str) -> None:
 
 
 def check_store(consumer: Consumer, rule: OwnerRule, store: str) -> None:
-    """Raises ForbiddenError when the consumer may see no row of the store, whatever it holds."""
+    """Raises ForbiddenError when the consumer may see no row that the store could hold."""
     if rule.field is None and not rule.everyone:
         check_staff(consumer, f"the store {store}")
 
@@ -86,7 +86,7 @@ def check_group(consumer: Consumer, rule: OwnerRule, store: str, group: str) -> 
 
 
 def check_all_rows(consumer: Consumer, rule: OwnerRule, store: str) -> None:
-    """Raises ForbiddenError unless the consumer may see every row of the store, whoever they belong to."""
+    """Raises ForbiddenError unless the consumer may see the rows of all owners of the store."""
     if not rule.everyone:
         check_staff(consumer, f"reading all of the store {store}")
 

@@ -61,8 +61,8 @@ class KeyState:
     bodies: dict[Form, bytes] = field(default_factory=dict)
     """The encoded row by its form, so that all who are sent the same share one."""
     private: PrivateRow | None = None
-    """Of a row with private fields: all of it. `row` is then what everyone may see, so that what forgets to ask what
-    its consumer may see shows too little."""
+    """Of a row with private fields: all of it. `row` is then the part for everyone, so that code which forgets to
+    check the rights of its consumer shows too little."""
     views: dict[str, "KeyState"] = field(default_factory=dict)
     """This state as those see it who may see more, so that each of them has one frame as well."""
 

@@ -10,7 +10,7 @@ from ws_edge.model.states import KeyState, Position
 from ws_edge.model.stores import Store
 
 NOT_KEPT = "private, no-store"
-"""The Cache-Control of every answer that says nothing else: no cache can know for whom it was."""
+"""The default Cache-Control of answers: no cache can know which client an answer was for."""
 OWN = "private, no-cache"
 """Only the caller may keep a copy, and must check it by its ETag each time."""
 

@@ -99,7 +99,7 @@ class ChannelWatch(Subscriber):
             yield from tree.walk()
 
     def begin(self) -> None:
-        """Starts reading the channel. Raises UnknownChannelError for what cannot be the id of one."""
+        """Starts reading the channel. Raises UnknownChannelError for a text that cannot be an id."""
         question = Question(CHANNELS, check_id(self.request.channel), limit=MAX_RECORDS)
         self._subscription = self.watches.context.hub.subscribe(self, question, WatchOptions(EDGE_CONSUMER))
 

@@ -263,7 +263,7 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
         """The connection has gone; the first event of an end counts, so a close frame before it does."""
         self.queue.put_nowait({"type": "websocket.disconnect", "code": LOST})
         super().connection_lost(exc)
-        # What refers back to its owner would wait for the cycle collector, which runs seldom.
+        # A part that refers back to its owner would wait for the cycle collector, which runs seldom.
         self.conn.parser.close()
         self.conn.parser_exc = self.conn.handshake_exc = None
 

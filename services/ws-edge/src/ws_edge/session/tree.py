@@ -130,7 +130,7 @@ class Tree:
             self._end((*place.path, name))
 
     def refused(self, place: Place, error: RequestError) -> None:
-        """The query service will not answer what a place asks; one below ends alone."""
+        """Ends a place that the query service refuses to answer: a nested one alone, the root with the whole watch."""
         refusal = MalformedWatchError(str(error))
         if place.path == ROOT:
             self._fail(refusal)

@@ -170,7 +170,7 @@ class QueryClient:
     async def _get_together(
         self, group: _Group, queries: Sequence[Query]
     ) -> Sequence[RangeResult | RequestError | None]:
-        """Returns the result or error of each key, or None where the answer left it out. Raises what holds for all."""
+        """Returns the result or error of each key, None where the answer left it out. Raises an error of all keys."""
         read = await self._poll_batch(group[0], queries)
         if isinstance(read[0], RequestError) and all(each is read[0] for each in read):
             raise read[0]
@@ -184,7 +184,7 @@ class QueryClient:
         return await self._fitting(store, queries, await self._results(store, queries, answer))
 
     async def _fitting(self, store: Store, queries: Sequence[Query], read: list[Result]) -> list[Result]:
-        """Asks again for what did not fit into the answer or was refused; what is so alone keeps its error."""
+        """Asks again for keys that were refused or did not fit the answer; one that fails alone keeps its error."""
         left = [index for index, each in enumerate(read) if isinstance(each, RowTooLargeError | MalformedFrameError)]
         if len(queries) > 1:
             middle = len(left) // 2 if len(left) == len(queries) else len(left)

@@ -150,7 +150,7 @@ class Lane(ABC):
                 try:
                     await self._read(watches)
                 except Exception:
-                    # Whatever is wrong with one lane, the others must go on.
+                    # An error of one lane must not stop the others.
                     log.exception(self.failure, store=self.store.name, keys=len(watches))
                     for watch in watches:
                         self.watches.pop(watch, None)
