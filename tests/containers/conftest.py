@@ -20,7 +20,7 @@ STAND_INS = os.environ.get("STAND_INS", "kafka kong").split()
 
 @pytest.fixture(scope="session")
 def engine() -> Engine:
-    """The container engine; without it, or what images are built on, these tests are skipped, and for nothing else."""
+    """The container engine. Tests are skipped only if it or a base image is missing."""
     try:
         engine = find_engine()
     except NoEngineError as error:
@@ -32,7 +32,7 @@ def engine() -> Engine:
 
 @pytest.fixture(scope="session")
 def images(engine: Engine, figures: list[str]) -> None:
-    """Builds what is not up to date."""
+    """Builds the images that are not up to date."""
     for image, took_s in build_images(engine):
         size = engine.size_bytes(image) / MB
         figures.append(f"{image:40} {size:6.0f} MB, built or found in {took_s:.0f} s")
@@ -60,7 +60,7 @@ def compose(kafka_port: int, tmp_path_factory: pytest.TempPathFactory) -> Compos
 
 @pytest.fixture(scope="session")
 def stack(engine: Engine, images: None, compose: ComposeFile, figures: list[str]) -> Iterator[ContainerStack]:
-    """The running stack; whoever ends a container starts it again."""
+    """The running stack; a test that ends a container starts it again."""
     project = f"statecast-test-{uuid4().hex[:6]}"
     with running_containers(ContainerStack(engine, project, compose, COMPOSE_FILE.parent)) as stack:
         for name, seconds in stack.ready_s.items():
@@ -85,7 +85,7 @@ def alice(gateway: Gateway) -> GatewayClient:
 
 @pytest.fixture(scope="session")
 def source(stack: ContainerStack, kafka_port: int) -> OrderSource:
-    """A source whose changes the test decides."""
+    """A source that sends the test's own changes."""
     return OrderSource(f"127.0.0.1:{kafka_port}")
 
 

@@ -81,13 +81,13 @@ def cluster(node: Node | None) -> Cluster:
 
 @pytest.fixture(scope="session")
 def authority() -> trustme.CA:
-    """Whom clients of the gateway trust."""
+    """The CA that clients of the gateway trust."""
     return trustme.CA()
 
 
 @pytest.fixture(scope="session")
 def deployment(cluster: Cluster, node: Node | None, authority: trustme.CA, figures: list[str]) -> Iterator[Deployment]:
-    """Statecast by its charts, all of it ready; whoever replaces a part waits until it is ready again."""
+    """Statecast by its charts, all of it ready; a test that replaces a part waits until it is ready again."""
     deployment = Deployment(cluster, IMAGE_PREFIX)
     deployment.begin()
     try:
@@ -141,7 +141,7 @@ def producer(deployment: Deployment, source_pod: str) -> Iterator[PodProducer]:
 
 @pytest.fixture
 def source(producer: PodProducer) -> OrderSource:
-    """A source whose changes the test decides."""
+    """A source that sends the test's own changes."""
     return OrderSource("", producer=producer)
 
 

@@ -20,7 +20,7 @@ STORE = query_pb2.Store(store="rows", topic="rows", message="statecast.orders.v1
 
 
 ERRORS = {"large": grpc.StatusCode.RESOURCE_EXHAUSTED, "lost": grpc.StatusCode.UNAVAILABLE}
-"""What a key of a batch fails with, by the beginning of its group; the large ones do not fail alone."""
+"""The status of a failing key of a batch, by the beginning of its group; the large ones do not fail alone."""
 
 
 class FakeInstance(query_grpc.QueryServiceServicer):

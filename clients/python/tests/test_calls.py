@@ -15,7 +15,7 @@ from testkit.waiting import wait_until_async
 CALLS = 500
 FEW_TASKS = 10
 LEAKED_BYTES = 800
-"""What grpcio keeps of a call whose waiting task is cancelled is more than this."""
+"""grpcio keeps more than this of a call if the task that waits for it is cancelled."""
 
 
 SETTINGS = b"\0\0\0\4\0\0\0\0\0"
@@ -46,7 +46,7 @@ FIELDS = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks",
 
 
 class Mallinfo(ctypes.Structure):
-    """What glibc says of the memory that it has handed out (mallinfo2(3))."""
+    """Figures of glibc about the memory that it has handed out (mallinfo2(3))."""
 
     _fields_ = tuple((name, ctypes.c_size_t) for name in FIELDS)
 

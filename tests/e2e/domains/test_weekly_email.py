@@ -28,13 +28,13 @@ pytestmark = [
 STORE, SIMULATOR = "us-share-holders", "cdc-simulator-positions"
 SEND_EMAIL = ROOT / "docs/examples/weekly-email/send_email.py"
 POD_ADDRESS, POD_FILES = "query-service-$((JOB_COMPLETION_INDEX + 1)).query-service:50051", "/etc/statecast/job"
-"""What only the pods of a cluster have: the name of the instance beside a runner, and the mounted ConfigMap."""
+"""Only the pods of a cluster have them: the name of the instance beside a runner, and the mounted ConfigMap."""
 PARALLEL = 2
 
 
 @dataclass(frozen=True)
 class Mails:
-    """A mail server that keeps what it is sent."""
+    """A mail server that keeps its mails."""
 
     port: int
     directory: Path
@@ -49,7 +49,7 @@ class Mails:
 
 
 class CronJob:
-    """The CronJob as the chart renders it, whose runners are processes beside the instances of a stack."""
+    """The CronJob as the chart renders it; its runners are processes beside the instances of a stack."""
 
     def __init__(self, stack: RunningStack, mails: Mails, directory: Path) -> None:
         self._addresses = [query.address for query in stack.file.queries]

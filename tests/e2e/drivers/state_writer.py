@@ -36,8 +36,8 @@ class Acknowledged:
 class StateLog:
     """One thread notes, any thread asks.
 
-    The acknowledgements of one partition come in the order of its offsets. A record whose sequence is not higher than
-    that of an earlier one of its key is a replay: it has an offset, and changes nothing.
+    The acknowledgements of one partition come in the order of its offsets. A record with a sequence no higher
+    than that of an earlier one of its key is a replay: it has an offset, and changes nothing.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Takes the processes of a stack from one version to another, and notes for each step what clients saw."""
+"""Takes the processes of a stack from one version to another, and notes the clients' view at each step."""
 
 import json
 from collections.abc import Sequence

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 def whole_number(maximum: int | None = None) -> Callable[[str], int]:
-    """What reads a number of 1 or more, at most the maximum; it raises ArgumentTypeError for any other text."""
+    """Returns a parser of numbers from 1 to the maximum; it raises ArgumentTypeError for any other text."""
     limits = "of 1 or more" if maximum is None else f"from 1 to {maximum}"
 
     def read(text: str) -> int:
@@ -18,7 +18,7 @@ def whole_number(maximum: int | None = None) -> Callable[[str], int]:
 
 
 def seconds(maximum: int) -> Callable[[str], float]:
-    """What reads a number of seconds above 0, at most the maximum; it raises ArgumentTypeError for any other text."""
+    """Returns a parser of seconds above 0, at most the maximum; it raises ArgumentTypeError for any other text."""
 
     def read(text: str) -> float:
         try:

@@ -10,7 +10,7 @@ KeyParts = str | tuple[str, str, str] | state_pb2.StateKey
 
 @dataclass(frozen=True)
 class Change:
-    """What a key holds as of a position: `state`, or, when it has no value, `absence`."""
+    """The value of a key as of a position: `state`, or `absence` when it has none."""
 
     key: state_pb2.StateKey
     position: state_pb2.Position

@@ -18,7 +18,7 @@ Need = Literal["connect", "expiring", "expired"]
 
 Headers: TypeAlias = Mapping[str, str]
 Credentials: TypeAlias = Headers | Callable[[Need], Headers | Awaitable[Headers]]
-"""HTTP headers, for example `{"apikey": KEY}`, or what returns them, asynchronously or not."""
+"""HTTP headers, for example `{"apikey": KEY}`, or a function that returns them, asynchronously or not."""
 
 TIMEOUT_S = 10.0
 RENEWED_AT = 0.8
