@@ -10,7 +10,7 @@ from testkit.containers.images import COMPOSE_FILE, missing_bases
 
 
 def program(directory: Path, name: str, script: str) -> Path:
-    """A program that stands for an engine."""
+    """Returns a program that stands for an engine."""
     file = directory / name
     file.write_text(f"#!/bin/sh\n{script}\n")
     file.chmod(0o755)

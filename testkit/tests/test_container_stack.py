@@ -37,7 +37,7 @@ class FakeEngine(Engine):
         return subprocess.CompletedProcess(arguments, status, answers.get(arguments[0], ""), "")
 
     def started(self) -> dict[str, list[str]]:
-        """The arguments of each container's `run` by its name, in the order of their starts."""
+        """Returns the arguments of each container's `run` by its name, in the order of their starts."""
         return {each[3]: each for each in self.commands if each[0] == "run"}
 
 

@@ -77,11 +77,11 @@ class Broker:
             subprocess.run(command, check=True, capture_output=True)
 
     def command(self) -> list[str]:
-        """The command that runs the broker in the foreground."""
+        """Returns the command that runs the broker in the foreground."""
         return [*self._java(), "kafka.Kafka", str(self._properties)]
 
     def answers(self) -> bool:
-        """Whether the broker serves metadata now."""
+        """Returns whether the broker serves metadata now."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         try:
             admin.list_topics(timeout=1)
@@ -171,7 +171,7 @@ class BrokerCluster:
         return ",".join(broker.bootstrap for broker in self.brokers.values())
 
     def out_of_sync(self) -> list[str]:
-        """The partitions that a broker has to catch up with, as `topic/partition`."""
+        """Returns the partitions that a broker has to catch up with, as `topic/partition`."""
         topics = self._admin().list_topics(timeout=METADATA_TIMEOUT_S).topics
         return [
             f"{name}/{number}"
@@ -181,7 +181,7 @@ class BrokerCluster:
         ]
 
     def coordinator(self, group: str) -> int:
-        """The node that coordinates a consumer group now. Raises KafkaException while there is none."""
+        """Returns the node that coordinates a consumer group now. Raises KafkaException while there is none."""
         admin = self._admin()
         coordinator = (
             admin.describe_consumer_groups([group], request_timeout=METADATA_TIMEOUT_S)[group].result().coordinator
@@ -194,7 +194,7 @@ class BrokerCluster:
 
 
 def running_broker(directory: Path, heap: str = "512m") -> AbstractContextManager[BrokerProcess]:
-    """A broker that answers in the block, and is stopped at its end."""
+    """Returns a broker that answers in the block, and is stopped at its end."""
     return BrokerProcess(directory, heap).running()
 
 

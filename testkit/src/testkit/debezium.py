@@ -56,7 +56,7 @@ def postgres_connector(
 def mariadb_connector(
     server: MariaDb, bootstrap: str, tables: Sequence[str], topics: str = "$1", **settings: str
 ) -> Mapping[str, str]:
-    """The configuration of a connector for tables of the only database; else as `postgres_connector`.
+    """Returns the configuration of a connector for tables of the only database; else as `postgres_connector`.
 
     The history of the tables' definitions is kept in a topic of the broker.
     """
@@ -123,7 +123,7 @@ class Connect:
         self._worker_file.write_text("".join(f"{name}={value}\n" for name, value in self.worker_settings().items()))
 
     def command(self) -> list[str]:
-        """The command that runs the worker with its connector in the foreground."""
+        """Returns the command that runs the worker with its connector in the foreground."""
         logging = f"-Dlog4j2.configurationFile={self.directory / 'log4j2.xml'}"
         quick_start = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         java = ["java", f"-Xmx{self.heap}", *quick_start, logging, "-cp", f"{self.libs}/*"]
@@ -131,7 +131,7 @@ class Connect:
         return [*java, "org.apache.kafka.connect.cli.ConnectStandalone", *files]
 
     def unready_reason(self) -> str:
-        """Why the connector does not stream now, in Connect's words; empty when its only task runs."""
+        """Returns why the connector does not stream now, in Connect's words; empty when its only task runs."""
         url = f"http://127.0.0.1:{self.port}/connectors/{CONNECTOR}/status"
         try:
             response = httpx.get(url, timeout=HTTP_TIMEOUT_S, trust_env=False)
@@ -154,7 +154,7 @@ class Connect:
         return self.directory / "connector.json"
 
     def worker_settings(self) -> dict[str, str]:
-        """The properties of the worker, which the image of Connect has too."""
+        """Returns the properties of the worker, which the image of Connect has too."""
         json_converter = "org.apache.kafka.connect.json.JsonConverter"
         return {
             "bootstrap.servers": self.bootstrap,

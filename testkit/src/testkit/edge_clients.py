@@ -32,7 +32,7 @@ class Taker(Protocol):
     """Receives the frames of a socket."""
 
     def take(self, data: bytes, start: int, end: int) -> None:
-        """A text frame's payload, from `start` to before `end`."""
+        """Takes a text frame's payload, from `start` to before `end`."""
 
 
 class EdgeSocket(asyncio.Protocol):
@@ -51,12 +51,12 @@ class EdgeSocket(asyncio.Protocol):
         self._buffer = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is there: asks for the socket."""
+        """Asks for the socket."""
         self._transport = transport
         self._transport.write(self._request)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of the handshake, then of frames."""
+        """Takes bytes of the handshake, then of frames."""
         data = self._buffer + data
         if not self.opened.done():
             head, end, data = data.partition(b"\r\n\r\n")
@@ -70,7 +70,7 @@ class EdgeSocket(asyncio.Protocol):
         self._buffer = self._take_frames(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The socket has ended."""
+        """Notes that the socket has ended."""
         if not self.opened.done():
             self.opened.set_exception(exc or ConnectionError("the edge closed the connection"))
         if not self.closed.done():
@@ -143,7 +143,7 @@ class Tally:
 
 
 def handshake(host: str, secret: str, number: int, consumer: str | None = None) -> bytes:
-    """The request that opens a socket: that of another consumer, at another address, for each number."""
+    """Returns the request that opens a socket: that of another consumer, at another address, for each number."""
     headers = {
         "Host": host,
         "Upgrade": "websocket",
@@ -202,7 +202,7 @@ class Crowd:
     async def watch(
         self, store: str, keys: Sequence[str], interval_ms: int, first: int, each: int, end: int | None = None
     ) -> None:
-        """Sockets from number `first` to before `end` watch `each` of the keys, in turn; they have watched nothing yet.
+        """Makes new sockets, from `first` to before `end`, which have no watches, watch `each` of the keys, in turn.
 
         Returns when all have got them.
         """
@@ -215,7 +215,7 @@ class Crowd:
             await asyncio.sleep(0.02)
 
     async def listen(self, seconds: float, aging: bool) -> tuple[float, list[float]]:
-        """Frames a second over the time, and the age of every change in milliseconds if asked for."""
+        """Returns frames a second over the time, and the age of every change in milliseconds if asked for."""
         self._tally.ages_ms, self._tally.aging = [], aging
         began, before = time.monotonic(), self._tally.frames
         await asyncio.sleep(seconds)
@@ -223,16 +223,16 @@ class Crowd:
         return (self._tally.frames - before) / (time.monotonic() - began), self._tally.ages_ms
 
     async def stop_reading(self, first: int) -> None:
-        """Sockets from number `first` on read nothing any more."""
+        """Makes sockets from number `first` on read nothing any more."""
         for client in self._sockets[first:]:
             client.stop_reading()
 
     async def watch_end(self) -> None:
-        """From now on it counts when the last frame comes."""
+        """Notes the time of the last frame from now on."""
         self._tally.aging = True
 
     async def ended(self) -> tuple[float, float, set[int | None]]:
-        """When all sockets are closed: the monotonic times of the last frame and of the last close, and the codes."""
+        """Waits until all sockets are closed; returns the monotonic times of the last frame and close, and codes."""
         await asyncio.gather(*(client.closed for client in self._sockets))
         return self._tally.last_at, time.monotonic(), {client.close_code for client in self._sockets}
 
@@ -275,7 +275,7 @@ class CrowdProcess:
 
 @contextmanager
 def crowd(address: str, secret: str, kind: Callable[[str, str], object] | None = None) -> Iterator[CrowdProcess]:
-    """A crowd, or resumers, without sockets; their process ends with the block."""
+    """Yields a crowd, or resumers, without sockets; their process ends with the block."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, (kind or Crowd)(address, secret)), daemon=True)

@@ -33,11 +33,11 @@ class GatewayUnderTest:
     upstreams: tuple[EchoUpstream, EchoUpstream]
 
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
-        """GET over plain HTTP, without changing the path."""
+        """Makes a GET over plain HTTP, without changing the path."""
         return httpx.get(self.http + path, headers=headers, timeout=TIMEOUT_S)
 
     def socket(self, path: str, headers: Mapping[str, str] | None = None, *, secure: bool = False) -> ClientConnection:
-        """An open socket; raises websockets' InvalidStatus when the handshake is refused."""
+        """Returns an open socket; raises websockets' InvalidStatus when the handshake is refused."""
         url = (self.https if secure else self.http).replace("http", "ws", 1) + path
         context = self.tls if secure else None
         return connect(url, additional_headers=headers, ssl=context, open_timeout=TIMEOUT_S, proxy=None)
@@ -46,7 +46,7 @@ class GatewayUnderTest:
 def token(
     user: str, *, expires_in: int = 600, secret: str | None = None, algorithm: str = "HS256", **claims: Any
 ) -> str:
-    """A token of a demo user; a claim given as None is left out."""
+    """Returns a token of a demo user; a claim given as None is left out."""
     payload = {"iss": f"{user}-demo-issuer", "exp": int(time.time()) + expires_in, **claims}
     kept = {name: value for name, value in payload.items() if value is not None}
     return jwt.encode(kept, secret or f"{user}-demo-secret-of-32-characters", algorithm=algorithm)
@@ -54,7 +54,7 @@ def token(
 
 @contextmanager
 def running_upstreams(addresses: Sequence[str]) -> Iterator[tuple[EchoUpstream, EchoUpstream]]:
-    """Two upstreams that listen while the context lasts."""
+    """Runs two upstreams while the context lasts."""
     first, second = (EchoUpstream(f"upstream-{number}", address) for number, address in enumerate(addresses, 1))
     try:
         first.start()
@@ -74,7 +74,7 @@ def running_gateway(
     authority: Path | None = None,
     more_script: str = "",
 ) -> Iterator[tuple[GatewayUnderTest, Path]]:
-    """The document rendered for Envoy, with two upstreams, on five free ports; yields the gateway and Envoy's log.
+    """Renders the document for Envoy, with two upstreams, on five free ports; yields the gateway and Envoy's log.
 
     `authority` is the certificate to trust; without it there is no TLS. `more_script` is added to the script.
     """
@@ -98,7 +98,7 @@ def running_gateway(
 
 @contextmanager
 def running_envoy(config: Mapping[str, Any], directory: Path) -> Iterator[Path]:
-    """Envoy while the context lasts; yields its log. The configuration must have an admin address."""
+    """Runs Envoy while the context lasts; yields its log. The configuration must have an admin address."""
     file, log = directory / "envoy.yaml", directory / "envoy.log"
     file.write_text(to_yaml(config))
     admin = config["admin"]["address"]["socket_address"]

@@ -19,12 +19,12 @@ TICK_S = 0.005
 
 
 def row_key(number: int) -> str:
-    """The key of a row, from 0."""
+    """Returns the key of a row, from 0."""
     return f"row-{number:08d}"
 
 
 def producer(bootstrap: str, linger_ms: float = 50) -> Producer:
-    """A producer that spreads keys as the processor does."""
+    """Returns a producer that spreads keys as the processor does."""
     return Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -49,7 +49,7 @@ def write_rows(bootstrap: str, topic: str, count: int, sequence: int) -> None:
 
 
 def row_record(number: int, sequence: int) -> bytes:
-    """A StateRecord with a payload that differs from row to row and from sequence to sequence."""
+    """Returns a StateRecord with a payload that differs from row to row and from sequence to sequence."""
     text = f"{number:08d} {sequence} ".encode()
     record = StateRecord(epoch=1, sequence=sequence, payload=text.ljust(PAYLOAD_BYTES, b"x"))
     record.source.commit_time.seconds = 1_700_000_000 + sequence
@@ -65,7 +65,7 @@ def _produce(sender: Producer, topic: str, key: bytes, value: bytes) -> None:
 
 
 def order_key(number: int) -> str:
-    """The key of an order, from 0."""
+    """Returns the key of an order, from 0."""
     return f"order-{number:06d}"
 
 

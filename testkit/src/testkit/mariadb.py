@@ -79,14 +79,14 @@ class MariaDb:
         (self.directory / "prepared").touch()
 
     def command(self) -> list[str]:
-        """The command that runs the server in the foreground; SIGTERM ends it in order."""
+        """Returns the command that runs the server in the foreground; SIGTERM ends it in order."""
         own = {"datadir": str(self._data), "port": str(self.port), "init-file": str(self.directory / "users.sql")}
         options = [f"--{name}={value}" for name, value in {**SETTINGS, **self.settings, **own}.items()]
         return [system_program("mariadbd", package=SERVER), "--no-defaults", *options, *_as_user()]
 
     @contextmanager
     def connection(self, autocommit: bool = True) -> "Iterator[pymysql.Connection[Cursor]]":
-        """A connection, closed at the end of the block. Raises pymysql.OperationalError."""
+        """Yields a connection, closed at the end of the block. Raises pymysql.OperationalError."""
         connection = pymysql.connect(
             host="127.0.0.1",
             port=self.port,
@@ -103,7 +103,7 @@ class MariaDb:
             connection.close()
 
     def answers(self) -> bool:
-        """Whether the server takes connections now."""
+        """Returns whether the server takes connections now."""
         try:
             with self.connection():
                 return True
@@ -146,11 +146,11 @@ class MariaDbProcess(ServerProcess):
 
 
 def running_mariadb(directory: Path, **settings: str) -> AbstractContextManager[MariaDbProcess]:
-    """A server that takes connections in the block, and is stopped at its end; underscores stand for dashes."""
+    """Returns a server that takes connections in the block, and is stopped at its end; underscores stand for dashes."""
     named = {name.replace("_", "-"): value for name, value in settings.items()}
     return MariaDbProcess(directory, named).running()
 
 
 def _as_user() -> list[str]:
-    """MariaDB runs as root only when it is told to."""
+    """Returns the option for root: MariaDB runs as root only with it."""
     return ["--user=root"] if os.geteuid() == 0 else []

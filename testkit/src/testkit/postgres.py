@@ -95,13 +95,16 @@ class Postgres:
         (self.directory / "prepared").touch()
 
     def command(self) -> list[str]:
-        """The command that runs the server in the foreground. SIGINT ends it, SIGTERM when its clients have gone."""
+        """Returns the command that runs the server in the foreground.
+
+        SIGINT ends it, SIGTERM when its clients have gone.
+        """
         settings = {**SETTINGS, **self.settings, "port": str(self.port)}
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         return [*_as_unprivileged_user(), str(PROGRAMS / "postgres"), "-D", str(self._data), *options]
 
     def answers(self) -> bool:
-        """Whether the server takes connections now."""
+        """Returns whether the server takes connections now."""
         try:
             connect(self.dsn).close()
         except psycopg.OperationalError:
@@ -152,7 +155,7 @@ class PostgresProcess(ServerProcess):
 
 
 def running_postgres(directory: Path, **settings: str) -> AbstractContextManager[PostgresProcess]:
-    """A server that takes connections in the block, and is stopped at its end."""
+    """Returns a server that takes connections in the block, and is stopped at its end."""
     return PostgresProcess(directory, settings).running()
 
 

@@ -40,7 +40,7 @@ RECEIVED = """(name) => {
 
 
 def word(status: str) -> str:
-    """The contract's name of a status as a word: `Paid`."""
+    """Returns the contract's name of a status as a word: `Paid`."""
     return status.removeprefix("ORDER_STATUS_").capitalize()
 
 
@@ -97,7 +97,7 @@ class BrowserScenarioClient(ScenarioClient):
 async def python_client(
     address: str, headers: Mapping[str, str], credentials: ClientCredentials | None = None
 ) -> AsyncIterator[PythonScenarioClient]:
-    """The Python client, connected to `host:port` with the headers, and with those of `credentials` beside them."""
+    """Connects the Python client to `host:port` with the headers, and with those of `credentials` beside them."""
 
     async def all_headers(need: Need) -> Mapping[str, str]:
         assert credentials is not None
@@ -113,7 +113,7 @@ async def python_client(
 async def browser_client(
     address: str, headers: Mapping[str, str], credentials: ClientCredentials | None = None
 ) -> AsyncIterator[BrowserScenarioClient]:
-    """The JavaScript client in a page from `host:port`, with the headers of `credentials` if there are any.
+    """Opens the JavaScript client in a page from `host:port`, with the headers of `credentials` if there are any.
 
     Its browser sends the other headers, as a gateway would add them.
     """

@@ -90,7 +90,7 @@ class Stage:
                     self._put(StoreKey(store, group, key, key), row)
 
     async def grow(self, rows: Fields) -> None:
-        """Like `put`, for rows with a text of so many bytes."""
+        """Puts rows with a text of so many bytes."""
         for store, groups in rows.items():
             sized = {
                 group: {key: {"text": "x" * size} for key, size in members.items()} for group, members in groups.items()

@@ -139,7 +139,7 @@ def query_cluster(
     partitions: int = PARTITIONS,
     **settings: object,
 ) -> Iterator[QueryCluster]:
-    """A cluster without instances, which end with it; its store has rows of the message."""
+    """Yields a cluster without instances, which end with it; its store has rows of the message."""
     directory.mkdir(parents=True, exist_ok=True)
     cluster = QueryCluster(bootstrap, directory, topic or {}, message, partitions, **settings)
     try:

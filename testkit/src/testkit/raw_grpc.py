@@ -14,19 +14,19 @@ TIMEOUT_S = 30.0
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
-    """One frame, which need not make sense."""
+    """Returns one frame, which need not make sense."""
     return struct.pack(">I", len(payload))[1:] + bytes((kind, flags)) + struct.pack(">I", stream) + payload
 
 
 def header_block(path: str, *more: tuple[str, str]) -> bytes:
-    """The headers of a call, none of them indexed or compressed; `\\udc80` to `\\udcff` are bytes that are no UTF-8."""
+    """Encodes a call's headers, none of them indexed or compressed; `\udc80` to `\udcff` are bytes, not UTF-8."""
     fields = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "test"}
     content = {"content-type": "application/grpc", "te": "trailers"}
     return b"".join(_literal(*field) for field in (*fields.items(), *content.items(), *more))
 
 
 def call_frames(stream: int, path: str, request: bytes, *more: tuple[str, str]) -> bytes:
-    """A whole unary call with a request of one frame."""
+    """Returns a whole unary call with a request of one frame."""
     message = b"\0" + struct.pack(">I", len(request)) + request
     headers = frame(HEADERS, END_HEADERS, stream, header_block(path, *more))
     return headers + frame(DATA, END_STREAM, stream, message)
@@ -80,7 +80,7 @@ def _literal(name: str, value: str) -> bytes:
 
 
 def _length(number: int) -> bytes:
-    """HPACK's integer of seven bits, and as many bytes more as it takes."""
+    """Encodes a number as HPACK's integer of seven bits, with as many more bytes as it takes."""
     if number < 127:
         return bytes((number,))
     number -= 127

@@ -75,7 +75,7 @@ class Resumer:
         return client
 
     def take(self, data: bytes, start: int, end: int) -> None:
-        """A frame; those without an id are about the socket."""
+        """Takes a frame; those without an id are about the socket."""
         frame = json.loads(data[start:end])
         if "id" not in frame:
             return
@@ -123,7 +123,7 @@ class Resumers:
         return self._count()
 
     async def settled(self, newest: Sequence[int]) -> tuple[ResumeCount, int]:
-        """When all have the newest row of their keys, or after a while; also says how many have not."""
+        """Waits until all have the newest row of their keys, or a while; also returns how many have not."""
         deadline = time.monotonic() + SETTLING_S
         while (missing := self._missing(newest)) and time.monotonic() < deadline:  # noqa: ASYNC110  as above
             await asyncio.sleep(PAUSE_S)

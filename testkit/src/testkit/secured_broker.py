@@ -69,7 +69,7 @@ class SecuredBroker:
         self._password_file(service).write_text(f"{password}\n")
 
     def with_password(self, service: str) -> dict[str, object]:
-        """The settings of a service that signs in with its password; without the service's prefix."""
+        """Returns the settings of a service that signs in with its password; without the service's prefix."""
         return {
             "kafka_bootstrap": f"127.0.0.1:{self._ports['SASL']}",
             "kafka_security_protocol": "SASL_SSL",
@@ -79,7 +79,7 @@ class SecuredBroker:
         }
 
     def with_certificate(self, service: str) -> dict[str, object]:
-        """The settings of a service that shows a certificate."""
+        """Returns the settings of a service that shows a certificate."""
         certificate, key = self._issue(f"{service}.example.org", service)
         return {
             "kafka_bootstrap": f"127.0.0.1:{self._ports['TLS']}",

@@ -166,7 +166,7 @@ class ServedPair:
         return answer
 
     def is_usable(self, group: str) -> bool:
-        """Whether the peer is asked before others for a group of the first store."""
+        """Returns whether the peer is asked before others for a group of the first store."""
         return self.peer.usable(("keyed", self.here.view.partition_of("keyed", group)))
 
     async def until_asked(self, calls: int = 1) -> None:

@@ -39,14 +39,14 @@ class StatusClient:
             return 0, ""
 
     def unready_reason(self) -> str | None:
-        """Why the service is not ready, in its own words; None when it is ready."""
+        """Returns why the service is not ready, in its own words; None when it is ready."""
         status, text = self.get("/readyz")
         if status == 200:
             return None
         return text or f"nothing answers at {self.url}"
 
     def metric(self, name: str, /, **labels: str) -> float:
-        """The sum of a metric over all samples that have the labels. Raises OSError when nothing listens."""
+        """Returns the sum of a metric over all samples that have the labels. Raises OSError when nothing listens."""
         with urlopen(f"{self.url}/metrics", timeout=scaled(HTTP_TIMEOUT_S)) as response:
             lines = response.read().decode().splitlines()
         # Of a page of hundreds of samples a few are wanted, many times a second in measurements.
@@ -122,7 +122,7 @@ class ServiceProcess:
         self._process = processes.start(command, self.log_file, self.environment(**settings))
 
     def environment(self, **settings: object) -> dict[str, str]:
-        """The environment variables of the settings, with more settings on top."""
+        """Returns the environment variables of the settings, with more settings on top."""
         prefix = self.package.upper()
         return {f"{prefix}_{name.upper()}": str(value) for name, value in {**self.settings, **settings}.items()}
 
@@ -148,11 +148,11 @@ class ServiceProcess:
         return self.status.get(path)
 
     def metric(self, name: str, /, **labels: str) -> float:
-        """The sum of a metric over all samples that have the labels. Raises OSError when nothing listens."""
+        """Returns the sum of a metric over all samples that have the labels. Raises OSError when nothing listens."""
         return self.status.metric(name, **labels)
 
     def unready_reason(self) -> str | None:
-        """Why the service is not ready; None when it is."""
+        """Returns why the service is not ready; None when it is."""
         if not self.running:
             return f"it has ended with status {self.exit_status}"
         return self.status.unready_reason()
@@ -203,7 +203,7 @@ class ServiceProcess:
             self._process.wait()
 
     def log_tail(self) -> str:
-        """The end of the log, for error messages."""
+        """Returns the end of the log, for error messages."""
         return processes.tail(self.log_file, TAIL_LINES)
 
     def _started(self) -> processes.Popen:

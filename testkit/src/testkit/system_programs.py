@@ -10,7 +10,7 @@ SEARCHED = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/usr/local/sbin"
 
 
 def system_program(*names: str, package: str) -> str:
-    """Where the first of these programs is that exists.
+    """Returns where the first of these programs is that exists.
 
     Without any the test is skipped, but fails where CI is set: there it must not be missing.
     """

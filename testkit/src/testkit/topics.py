@@ -75,7 +75,7 @@ def publish_checkpointed(bootstrap: str, topic: str, partition: int, offset: int
 
 
 def read_checkpointed(bootstrap: str, topic: str, partitions: int = 4) -> int:
-    """How many records of a keyed topic are published as never to be written again."""
+    """Returns how many records of a keyed topic are published as never to be written again."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "stream-processor.checkpointed"})
     try:
         committed = consumer.committed([TopicPartition(topic, number) for number in range(partitions)], timeout=30)
@@ -85,7 +85,7 @@ def read_checkpointed(bootstrap: str, topic: str, partitions: int = 4) -> int:
 
 
 def count_records(bootstrap: str, topic: str) -> int:
-    """How many records the topic has ever held."""
+    """Returns how many records the topic has ever held."""
     with _reader(bootstrap) as consumer:
         return sum(_ends(consumer, topic).values())
 

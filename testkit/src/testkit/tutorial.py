@@ -31,7 +31,7 @@ _HEADING = re.compile(r"^## ([\d.]+) s: (.*)$", re.MULTILINE)
 
 
 def script_of(page: Path, more_sql: str = "") -> str:
-    """A script that ends with DONE, and with all that it has started. `more_sql` is run after each SQL of the page.
+    """Returns a script that ends with DONE and ends all that it started. `more_sql` runs after each SQL of the page.
 
     SQL goes to the database that `$STATECAST_DATABASE` names.
     """

@@ -125,7 +125,7 @@ def read_compose_file(file: Path, variables: Mapping[str, str]) -> ComposeFile:
 
 
 def _filled_in(value: Any, variables: Mapping[str, str]) -> Any:
-    """The value with the variables in all its texts replaced."""
+    """Returns the value with the variables in all its texts replaced."""
     if isinstance(value, dict):
         return {name: _filled_in(each, variables) for name, each in value.items()}
     if isinstance(value, list):

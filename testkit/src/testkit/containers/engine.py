@@ -41,18 +41,18 @@ class Engine:
         return (result.stdout + (result.stderr if merged else "")).strip()
 
     def succeeds(self, *arguments: str, timeout_s: float = COMMAND_S) -> bool:
-        """Whether the command ends with status 0 in time."""
+        """Returns whether the command ends with status 0 in time."""
         try:
             return self._result(arguments, timeout_s).returncode == 0
         except subprocess.TimeoutExpired:
             return False
 
     def size_bytes(self, image: str) -> int:
-        """The size of an image with all its layers, uncompressed. Raises ContainerError when there is none."""
+        """Returns the size of an image with all its layers, uncompressed. Raises ContainerError when there is none."""
         return int(self.run("image", "inspect", "--format", "{{.Size}}", image))
 
     def saving(self, *images: str) -> Sequence[str]:
-        """The command that writes an archive of images, which shares their layers, to standard output."""
+        """Returns the command that writes an archive of images, which shares their layers, to standard output."""
         return [self.program, "save", *(["--multi-image-archive"] if self._is_podman else []), *images]
 
     @property
@@ -71,7 +71,7 @@ class Engine:
 
 
 def find_engine(environment: Mapping[str, str] = os.environ) -> Engine:
-    """The engine that CONTAINER_ENGINE names, else the first that answers. Raises NoEngineError."""
+    """Returns the engine that CONTAINER_ENGINE names, else the first that answers. Raises NoEngineError."""
     chosen = environment.get("CONTAINER_ENGINE")
     tried = {}
     for program in [chosen] if chosen else ENGINES:

@@ -28,7 +28,7 @@ MB = 1_000_000
 
 
 def builds(compose: ComposeFile) -> Mapping[str, Build]:
-    """How each image of the file that is built here is built, and that of jobs, by its name with the tag."""
+    """Returns how each image of the file that is built here is built, and that of jobs, by its name with the tag."""
     of_services = {each.image: each.build for each in compose.services.values() if each.build}
     [base] = {build.args[PYTHON_IMAGE] for build in of_services.values()}
     version = tomllib.loads((JOBS / "pyproject.toml").read_text())["project"]["version"]
@@ -37,7 +37,7 @@ def builds(compose: ComposeFile) -> Mapping[str, Build]:
 
 
 def missing_bases(compose: ComposeFile, engine: Engine) -> list[str]:
-    """The base images of the builds that are neither on this machine nor to be had from a registry."""
+    """Returns the base images of the builds that are neither on this machine nor to be had from a registry."""
     arguments = [each for build in builds(compose).values() for each in build.args.items()]
     bases = sorted({image for name, image in arguments if name.endswith(BASE)})
     return [each for each in bases if not engine.succeeds("image", "inspect", each) and not _pulled(engine, each)]

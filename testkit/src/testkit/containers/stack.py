@@ -73,27 +73,27 @@ class ContainerStack:
             time.sleep(POLL_S)
 
     def exit_status(self, name: str) -> int | None:
-        """The status that a container ended with; None while it runs."""
+        """Returns the status that a container ended with; None while it runs."""
         state = json.loads(self.engine.run("inspect", "--format", "{{json .State}}", self.id_of(name)))
         return None if state["Running"] else int(state["ExitCode"])
 
     def read(self, name: str, path: str) -> str:
-        """The text of a file in a container that runs, as its own user sees it. Raises ContainerError."""
+        """Returns the text of a file in a container that runs, as its own user sees it. Raises ContainerError."""
         return self.engine.run("exec", self.id_of(name), "cat", path)
 
     def published(self, name: str, port: int) -> str:
-        """The address on this machine, `host:port`, that leads to a port of a container."""
+        """Returns the address on this machine, `host:port`, that leads to a port of a container."""
         return self.engine.run("port", self.id_of(name), f"{port}/tcp").splitlines()[0]
 
     def log_of(self, name: str) -> str:
-        """The last lines that a container wrote, to either stream."""
+        """Returns the last lines that a container wrote, to either stream."""
         try:
             return self.engine.run("logs", "--tail", LOG_LINES, self.id_of(name), merged=True)
         except ContainerError as error:
             return str(error)
 
     def id_of(self, name: str) -> str:
-        """The engine's name of a container."""
+        """Returns the engine's name of a container."""
         return f"{self.project}-{name}"
 
     def _is_ready(self, name: str, started: float) -> bool:

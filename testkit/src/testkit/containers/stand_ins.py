@@ -20,7 +20,7 @@ GATEWAY_PACKAGES = "/opt/gateway"
 
 
 def with_ports_of_this_machine(compose: ComposeFile, kafka_port: int) -> ComposeFile:
-    """The file with free ports instead of its fixed ones, and Kafka on a port of 127.0.0.1 for a client of the test."""
+    """Returns the file with free ports in place of fixed ones, and Kafka on a port of 127.0.0.1 for the test."""
     services = {}
     for name, container in compose.services.items():
         ports = tuple(dict.fromkeys(f"127.0.0.1::{port.rpartition(':')[2]}" for port in container.ports))
@@ -68,7 +68,7 @@ def home_of(package: ModuleType) -> Path:
 
 
 def _with_listener(kafka: Container, port: int) -> Container:
-    """The broker with one more listener, which is told to clients as a port of 127.0.0.1."""
+    """Returns the broker with one more listener, which is told to clients as a port of 127.0.0.1."""
     more: Mapping[str, str] = {
         "KAFKA_LISTENERS": f"HOST://0.0.0.0:{port}",
         "KAFKA_ADVERTISED_LISTENERS": f"HOST://127.0.0.1:{port}",

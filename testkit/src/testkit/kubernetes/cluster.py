@@ -45,7 +45,7 @@ class Cluster:
         return result.stdout
 
     def command(self, *arguments: str) -> list[str]:
-        """The command line, for those who start it themselves."""
+        """Returns the command line, for those who start it themselves."""
         named = ["--kubeconfig", str(self.kubeconfig)] if self.kubeconfig else []
         return [self.kubectl, *named, *arguments]
 
@@ -55,16 +55,16 @@ class Cluster:
         self.run("apply", "--filename", "-", text=json.dumps(documents))
 
     def get(self, kind: str, name: str, namespace: str) -> Object:
-        """One object. Raises KubectlError when there is none."""
+        """Returns one object. Raises KubectlError when there is none."""
         named: Object = json.loads(self.run("-n", namespace, "get", kind, name, "-o", "json"))
         return named
 
     def pods(self, namespace: str, selector: str = "") -> list[Object]:
-        """The pods that a label selector selects; without one, all of the namespace."""
+        """Returns the pods that a label selector selects; without one, all of the namespace."""
         return self.objects("pods", namespace, selector)
 
     def objects(self, kinds: str, namespace: str, selector: str = "") -> list[Object]:
-        """All objects of one or more kinds, `kind,kind`, that a label selector selects."""
+        """Returns all objects of one or more kinds, `kind,kind`, that a label selector selects."""
         answer = json.loads(self.run("-n", namespace, "get", kinds, "--selector", selector, "-o", "json"))
         items: list[Object] = answer["items"]
         return items

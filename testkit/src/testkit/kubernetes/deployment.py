@@ -59,7 +59,7 @@ class Deployment:
         self.cluster.apply(each for each in self._rendered() if each["kind"] == "Service" and _is_of(each, "kong"))
 
     def address(self) -> str:
-        """The host that the load balancer gives to clients. Raises AssertionError when it gives none."""
+        """Returns the host that the load balancer gives to clients. Raises AssertionError when it gives none."""
 
         def given() -> str:
             balancer = self.cluster.get("service", "kong", NAMESPACE)["status"].get("loadBalancer") or {}
@@ -112,7 +112,7 @@ class Deployment:
         return str(image)
 
     def pods(self, name: str, namespace: str = NAMESPACE) -> list[Object]:
-        """The pods of a workload, also those that are ending."""
+        """Returns the pods of a workload, also those that are ending."""
         return self.cluster.pods(namespace, f"app.kubernetes.io/name={name}")
 
     def roll(self, workload: str) -> float:
@@ -166,7 +166,7 @@ def _is_of(each: Object, name: str) -> bool:
 
 
 def is_ready(workload: Object) -> bool:
-    """Whether all pods of a workload are ready, or a job has succeeded."""
+    """Returns whether all pods of a workload are ready, or a job has succeeded."""
     status = workload["status"]
     if workload["kind"] == "Job":
         return bool(status.get("succeeded"))
@@ -175,14 +175,14 @@ def is_ready(workload: Object) -> bool:
 
 
 def made_by_hand(gateway: GatewayFiles) -> Iterator[Object]:
-    """The Secrets that the README has commands for."""
+    """Yields the Secrets that the README has commands for."""
     yield _secret("kong", {"kong.yaml": (INFRA / "kong" / "kong.yaml").read_text(encoding="utf-8")})
     yield _secret("gateway", {"secret": gateway.secret})
     yield _secret("gateway-tls", {"tls.crt": gateway.certificate, "tls.key": gateway.key}, "kubernetes.io/tls")
 
 
 def config_map(name: str, files: Mapping[str, str]) -> Object:
-    """A ConfigMap of Statecast's namespace."""
+    """Returns a ConfigMap of Statecast's namespace."""
     metadata = {"name": name, "namespace": NAMESPACE}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(files)}
 

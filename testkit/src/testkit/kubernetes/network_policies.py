@@ -17,7 +17,7 @@ Object = dict[str, Any]
 
 
 def selects(selector: Object, labels: Object) -> bool:
-    """Whether a label selector selects an object with these labels; an empty one selects everything."""
+    """Returns whether a label selector selects an object with these labels; an empty one selects everything."""
     exact = all(labels.get(key) == value for key, value in (selector.get("matchLabels") or {}).items())
     return exact and all(_holds(each, labels) for each in selector.get("matchExpressions") or [])
 
@@ -47,7 +47,7 @@ class Pod:
     ports: Sequence[Object]
 
     def port_named(self, name: str, protocol: str) -> str | None:
-        """The number of a port; None when the pod has none of that name and protocol."""
+        """Returns the number of a port; None when the pod has none of that name and protocol."""
         numbers = (
             each["containerPort"]
             for each in self.ports
@@ -57,7 +57,7 @@ class Pod:
 
 
 def pods_of(objects: Iterable[Object]) -> list[Pod]:
-    """Those that have an address of their own and have not ended."""
+    """Returns those that have an address of their own and have not ended."""
     return [
         Pod(
             each["metadata"]["namespace"],
@@ -113,7 +113,7 @@ class NetworkPolicies:
         return same and direction in directions and selects(spec.get("podSelector") or {}, pod.labels)
 
     def _matches(self, policy: Object, rule: Object, pod: Pod, direction: Direction) -> Iterator[str]:
-        """One rule of a policy, as expressions of nftables; a port's name is one of the pod that is reached."""
+        """Yields one rule of a policy, as expressions of nftables; a port's name is one of the pod that is reached."""
         address = "ip saddr" if direction == "Ingress" else "ip daddr"
         peers = rule.get("from" if direction == "Ingress" else "to") or []
         ports = rule.get("ports") or []
@@ -144,7 +144,7 @@ class NetworkPolicies:
 
 
 def _ports(ports: Sequence[Object], reached: Pod | None) -> Iterator[str]:
-    """An expression for each port of a rule; one that matches everything when it names none.
+    """Yields an expression for each port of a rule; one that matches everything when it names none.
 
     Without a pod that is reached, a port's name means nothing.
     """

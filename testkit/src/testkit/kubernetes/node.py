@@ -122,7 +122,7 @@ class Node:
             path.rmdir()
 
     def log(self) -> str:
-        """The last lines of each of the node's programs."""
+        """Returns the last lines of each of the node's programs."""
         return "\n".join(f"{file.name}:\n{processes.tail(file)}" for file in sorted(self.files.log.glob("*.log")))
 
     def _not_ready(self, name: str) -> str:
@@ -226,14 +226,14 @@ def _volume(name: str, directory: Path) -> Object:
 
 
 def _cgroups() -> list[Path]:
-    """The node's cgroup in each hierarchy; there is one where the machine has cgroups of version 2 alone."""
+    """Returns the node's cgroup in each hierarchy; there is one where the machine has cgroups of version 2 alone."""
     if (CGROUPS / "cgroup.controllers").exists():
         return [CGROUPS / CGROUP]
     return [path / CGROUP for path in CGROUPS.iterdir() if (path / "cgroup.procs").exists() and not path.is_symlink()]
 
 
 def _remove_cgroups() -> bool:
-    """Whether none is left; the kernel keeps one for as long as a process in it has not ended."""
+    """Removes the cgroups, and returns whether none is left: the kernel keeps one until its last process has ended."""
     for top in _cgroups():
         below = [Path(path) for path, _, _ in os.walk(top, topdown=False)]
         for path in below:

@@ -72,7 +72,7 @@ class NodeFiles:
         return self.directory / "log"
 
     def pem(self, name: str) -> Path:
-        """A certificate or a private key."""
+        """Returns a certificate or a private key."""
         return self.directory / f"{name}.pem"
 
     def write(self) -> None:

@@ -84,7 +84,7 @@ class Module:
 
 
 def programs_directory(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the programs of these versions are kept: below XDG_CACHE_HOME, by default ~/.cache."""
+    """Returns where the programs of these versions are kept: below XDG_CACHE_HOME, by default ~/.cache."""
     cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "statecast" / f"kubernetes-{KUBERNETES}-etcd-{ETCD}-coredns-{COREDNS}"
 
@@ -145,7 +145,7 @@ def _kubernetes_requirements(scratch: Path) -> list[str]:
 
 
 def _linker_flags() -> str:
-    """Kubernetes' programs learn their version when they are linked; the others pass over names that they lack."""
+    """Returns flags that give Kubernetes' programs their version; the others ignore names that they lack."""
     major, minor, _ = KUBERNETES.split(".")
     values = {
         "k8s.io/component-base/version": {"gitMajor": major, "gitMinor": minor, "gitVersion": f"v{KUBERNETES}"},

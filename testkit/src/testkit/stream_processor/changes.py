@@ -37,7 +37,7 @@ START = datetime(2024, 8, 28, 12, 0, tzinfo=UTC)
 def order(
     order_id: str = "order-1", customer: str = "customer-1", items: Iterable[str] = ("item-1",), second: float = 0
 ) -> Order:
-    """A sound row that was placed at START and changed `second` seconds later."""
+    """Returns a sound row that was placed at START and changed `second` seconds later."""
     row = Order(order_id=order_id, customer_id=customer, status=ORDER_STATUS_PLACED, currency="EUR")
     row.placed_at.FromDatetime(START)
     row.updated_at.FromDatetime(START + timedelta(seconds=second))
@@ -47,7 +47,7 @@ def order(
 
 
 def change(before: Order | None, after: Order | None, sequence: int, epoch: int = 1) -> OrderChange:
-    """A sound change from one row to the other; None for no row."""
+    """Returns a sound change from one row to the other; None for no row."""
     operation = OPERATION_CREATE if before is None else OPERATION_DELETE if after is None else OPERATION_UPDATE
     message = OrderChange(operation=operation, before=before, after=after)
     message.source.epoch, message.source.log_sequence_number, message.source.table = epoch, sequence, "orders"
@@ -56,7 +56,7 @@ def change(before: Order | None, after: Order | None, sequence: int, epoch: int 
 
 
 def invoice(number: str = "invoice-1", items: Iterable[str] = ("item-1",), delivered: bool = True) -> Invoice:
-    """A sound row of a PRIME customer's invoice over 250 hundredths per line, made at START."""
+    """Returns a sound row of a PRIME customer's invoice over 250 hundredths per line, made at START."""
     row = Invoice(invoice_number=number, store_id="store-1", customer_card_no="1234567890", currency="INR")
     row.customer_type = CUSTOMER_TYPE_PRIME
     row.delivery_type = DELIVERY_TYPE_HOME_DELIVERY if delivered else DELIVERY_TYPE_TAKE_AWAY
@@ -72,7 +72,7 @@ def invoice(number: str = "invoice-1", items: Iterable[str] = ("item-1",), deliv
 def invoice_change(
     before: Invoice | None, after: Invoice | None, sequence: int = 1, snapshot: bool = False
 ) -> InvoiceChange:
-    """A sound change from one row to the other; None for no row."""
+    """Returns a sound change from one row to the other; None for no row."""
     operation = OPERATION_CREATE if before is None else OPERATION_DELETE if after is None else OPERATION_UPDATE
     message = InvoiceChange(operation=OPERATION_SNAPSHOT if snapshot else operation, before=before, after=after)
     message.source.epoch, message.source.log_sequence_number, message.source.table = 1, sequence, "invoices"

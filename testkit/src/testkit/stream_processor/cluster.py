@@ -60,7 +60,7 @@ class Cluster:
         wait_until(lambda: not any(each.is_running() for each in executors), lambda: f"{executors} live on")
 
     def executors(self, name: str) -> list[psutil.Process]:
-        """The processes that a worker has started."""
+        """Returns the processes that a worker has started."""
         return psutil.Process(self._running[name].pid).children(recursive=True)
 
     def close(self) -> None:

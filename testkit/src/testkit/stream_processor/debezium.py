@@ -17,7 +17,7 @@ OPS = {
 
 
 def debezium(change: OrderChange, **replaced: object) -> bytes:
-    """The change's JSON, with columns of its row after replaced."""
+    """Returns the change's JSON, with columns of its row after replaced."""
     source = change.source
     envelope = {
         "op": OPS[change.operation],
@@ -37,7 +37,7 @@ def debezium(change: OrderChange, **replaced: object) -> bytes:
 
 
 def columns(row: Order) -> dict[str, object]:
-    """The row as a table has it: the lines as JSON, the status without its prefix, moments by the microsecond."""
+    """Returns the row as a table has it: the lines as JSON, the status without prefix, moments by the microsecond."""
     values: dict[str, object] = {field.name: getattr(row, field.name) for field in row.DESCRIPTOR.fields}
     lines = [{field.name: getattr(line, field.name) for field in line.DESCRIPTOR.fields} for line in row.items]
     micros: Callable[[Timestamp], int] = Timestamp.ToMicroseconds

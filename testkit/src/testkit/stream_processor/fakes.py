@@ -24,7 +24,7 @@ class FakeQuery:
         self.isActive = False
 
     def exception(self) -> Exception | None:
-        """The error with which the query has ended."""
+        """Returns the error with which the query has ended."""
         return self._error
 
 
@@ -35,7 +35,7 @@ class FakeTasks:
     count: int | Exception
 
     def running(self, query: object) -> int:
-        """The number of tasks."""
+        """Returns the number of tasks."""
         if isinstance(self.count, Exception):
             raise self.count
         return self.count

@@ -29,7 +29,7 @@ class InvoiceEvent(NamedTuple):
         return self.offset, self.partition
 
     def record(self, values: str) -> Record:
-        """The record, with the row as `protobuf` or `json`."""
+        """Returns the record, with the row as `protobuf` or `json`."""
         value = self.row.SerializeToString() if values == "protobuf" else MessageToJson(self.row).encode()
         return Record(self.partition, self.offset, self.row.store_id.encode(), value, {}, self.time_ms)
 
@@ -56,7 +56,7 @@ def invoice_events(chance: Random, events: int = 60) -> list[InvoiceEvent]:
 
 
 def without_duplicates(batches: Iterable[Sequence[InvoiceEvent]]) -> Iterator[list[InvoiceEvent]]:
-    """The events that count, by batch: the first of an invoice, and one that comes as late after it as WITHIN."""
+    """Yields the events that count, by batch: the first of an invoice, and one that comes WITHIN or more after it."""
     firsts: dict[str, int] = {}
     for batch in batches:
         counting = []

@@ -59,7 +59,7 @@ def sales_by_window(changes: list[InvoiceChange], hop: timedelta = SIZE) -> Sale
 
 
 def kept(changes: list[InvoiceChange], hop: timedelta, keep: timedelta) -> Sales:
-    """The windows that have not ended: at most `keep` before the last commit."""
+    """Returns the windows that have not ended: at most `keep` before the last commit."""
     clock = max(each.source.commit_time.ToDatetime() for each in changes)
     sales = sales_by_window(changes, hop)
     return {key: amounts for key, amounts in sales.items() if _time(key.split("\0")[2]) >= clock - keep}
@@ -89,7 +89,7 @@ def _open(start: int, change: InvoiceChange) -> bool:
 
 
 def _starts(row: Invoice, hop: timedelta) -> range:
-    """The starts of the windows that the row is in, in seconds since 1970."""
+    """Returns the starts of the windows that the row is in, in seconds since 1970."""
     moment: Timestamp = row.created_at
     last = moment.seconds - moment.seconds % hop.seconds
     return range(last - SIZE.seconds + hop.seconds, last + 1, hop.seconds)

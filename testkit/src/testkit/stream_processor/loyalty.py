@@ -15,7 +15,7 @@ NEW = (OPERATION_CREATE, OPERATION_SNAPSHOT)
 
 
 def invoice_of(number: str, card: str, cents: int, store: str = "store-1") -> Invoice:
-    """An invoice of a PRIME customer."""
+    """Returns an invoice of a PRIME customer."""
     row = invoice(number, items=[])
     row.customer_card_no, row.total_amount_cents, row.store_id = card, cents, store
     return row

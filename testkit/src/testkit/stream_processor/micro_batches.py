@@ -64,11 +64,11 @@ class MicroBatches:
         self.add_tables(("t", record) for record in records)
 
     def add_tables(self, records: Iterable[tuple[str, Record]]) -> None:
-        """The same with the topic that each record is of, which a table join reads apart."""
+        """Adds records with the topic that each record is of, which a table join reads apart."""
         self._add([_line(record, topic, 0, offset) for offset, (topic, record) in enumerate(records, self._offset)])
 
     def add_placed(self, records: Iterable[Record]) -> None:
-        """The same with the partition, the offset and the time that each record has."""
+        """Adds records with the partition, the offset and the time that each record has."""
         self._add([_line(record, "t", record.partition, record.offset) for record in records])
 
     def _add(self, lines: Sequence[Mapping[str, Any]]) -> None:
@@ -142,7 +142,7 @@ BatchesOf: TypeAlias = Callable[[Pipeline], MicroBatches]
 
 
 def _line(record: Record, topic: str, partition: int, offset: int) -> dict[str, Any]:
-    """The record as Kafka's source gives it; a time of 0 is none."""
+    """Returns the record as Kafka's source gives it; a time of 0 is none."""
     headers = [{"key": name, "value": _base64(value)} for name, value in record.headers.items()]
     line = {"key": _base64(record.key), "value": record.value and _base64(record.value), "headers": headers}
     if record.time_ms:
@@ -159,13 +159,13 @@ class _Crash(Exception):  # noqa: N818  it is no error
 
 
 def record_of(line: Row) -> Record:
-    """The record; the partition of a route's or a dead letter, which Kafka would choose, is 0."""
+    """Returns the record; the partition of a route's or a dead letter, which Kafka would choose, is 0."""
     value = None if line.value is None else bytes(line.value)
     headers = {each.key: bytes(each.value) for each in line.headers or []}
     return Record(line.asDict().get("partition") or 0, 0, bytes(line.key or b""), value, headers)
 
 
 def pieces(values: Sequence[T], count: int) -> list[Sequence[T]]:
-    """The values in so many runs of about the same length."""
+    """Returns the values in so many runs of about the same length."""
     size = -(-len(values) // count)
     return [values[start : start + size] for start in range(0, len(values), size)]

@@ -14,17 +14,17 @@ State = dict[str, tuple[int, Order]]
 
 
 def by_order(row: Order) -> set[str]:
-    """The key of orders-by-key."""
+    """Returns the key of orders-by-key."""
     return {row.order_id}
 
 
 def by_customer(row: Order) -> set[str]:
-    """The key of orders-by-customer."""
+    """Returns the key of orders-by-customer."""
     return {f"{row.customer_id}\0{_text(row.updated_at)}\0{row.order_id}"}
 
 
 def by_item(row: Order) -> set[str]:
-    """The keys of orders-by-item."""
+    """Returns the keys of orders-by-item."""
     return {f"{item.item_id}\0{_text(row.placed_at)}\0{row.order_id}" for item in row.items}
 
 
@@ -33,7 +33,7 @@ def _text(moment: Timestamp) -> str:
 
 
 def model(changes: Iterable[OrderChange], keys: Keys) -> State:
-    """The last change of each order decides: key → (sequence, row)."""
+    """Applies the last change of each order: key → (sequence, row)."""
     rows: dict[str, tuple[int, Order]] = {}
     for change in sorted(changes, key=lambda each: each.source.log_sequence_number):
         rows.pop(change.before.order_id, None)
@@ -54,7 +54,7 @@ def read_fenced(records: Iterable[Record]) -> dict[str, StateRecord]:
 
 
 def read_orders(records: Iterable[Record]) -> State:
-    """The orders that a reader with the fence holds."""
+    """Returns the orders that a reader with the fence holds."""
     return {key: (held.sequence, Order.FromString(held.payload)) for key, held in read_fenced(records).items()}
 
 

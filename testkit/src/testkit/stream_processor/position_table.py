@@ -93,7 +93,7 @@ class PositionTable:
     def running_processor(
         self, directory: Path, more: Mapping[str, Mapping[str, Any]] | None = None
     ) -> Iterator[Processor]:
-        """A processor of the pipelines, and of `more` by short name."""
+        """Yields a processor of the pipelines, and of `more` by short name."""
         files = [self._written(directory, name, content) for name, content in {**KEPT, **(more or {})}.items()]
         with closing(Processor(directory, self.kafka, free_port(), files, checkpoint_interval=CHECKPOINT)) as running:
             running.start()
@@ -128,7 +128,7 @@ class PositionTable:
         return {key.replace("\0", "|"): shown(state) for key, state in fenced.items()}
 
     def letters(self) -> set[tuple[str, str]]:
-        """The pipelines and the reasons of all dead letters."""
+        """Returns the pipelines and the reasons of all dead letters."""
         letters = [record.headers for record in read_topic(self.kafka, f"{self.topic}.dead-letter")]
         return {(each[PIPELINES].decode(), each[REASON].decode()) for each in letters}
 
@@ -146,7 +146,7 @@ class PositionTable:
         self.wait_for_records(wanted)
 
     def records(self) -> int:
-        """How many records the table's topic has had."""
+        """Returns how many records the table's topic has had."""
         return count_records(self.kafka, self.topic)
 
     def wait_for_records(self, wanted: int) -> None:

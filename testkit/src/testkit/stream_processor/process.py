@@ -58,6 +58,6 @@ class Processor(ServiceProcess):
         wait_until(lambda: not jvm.is_running(), f"the JVM {jvm} lives on")
 
     def jvm(self) -> psutil.Process:
-        """Spark's JVM."""
+        """Returns Spark's JVM."""
         children = psutil.Process(self.pid).children(recursive=True)
         return next(child for child in children if child.name() == "java")

@@ -26,34 +26,34 @@ POSITIONS = {
 
 
 def position(position_id: str, client: str = "a", amount: int = 1) -> Row:
-    """A row that matches the condition of us-share-holders."""
+    """Returns a row that matches the condition of us-share-holders."""
     return {"position_id": position_id, "client": client, "amount": amount, "exchange": "NASDAQ"}
 
 
 def event(op: str, lsn: int, before: Row | None = None, after: Row | None = None, hours: float = 0.0) -> Event:
-    """A change as Debezium sends it; it was committed so many hours after START."""
+    """Returns a change as Debezium sends it; it was committed so many hours after START."""
     committed = round((START + timedelta(hours=hours)).timestamp() * 1_000_000)
     source = {"lsn": lsn, "ts_us": committed, "snapshot": "false", "table": "positions"}
     return {"op": op, "before": before, "after": after, "source": source, "ts_us": committed}
 
 
 def created(lsn: int, position_id: str, client: str = "a", amount: int = 1) -> Event:
-    """An INSERT."""
+    """Returns an INSERT."""
     return event("c", lsn, after=position(position_id, client, amount))
 
 
 def truncated(lsn: int, hours: float = 0.0) -> Event:
-    """A TRUNCATE."""
+    """Returns a TRUNCATE."""
     return event("t", lsn, hours=hours)
 
 
 def read_by_snapshot(end_of_log: int, position_id: str) -> Event:
-    """A row that a snapshot has read when the log ended there."""
+    """Returns a row that a snapshot has read when the log ended there."""
     return event("r", end_of_log, after=position(position_id))
 
 
 def encoded(events: Iterable[Event]) -> list[bytes]:
-    """The values of the events' records."""
+    """Returns the values of the events' records."""
     return [json.dumps(each).encode() for each in events]
 
 
@@ -83,7 +83,7 @@ def history(chance: Random, full: bool) -> list[Event]:
 
 
 def left(events: Sequence[Event]) -> list[Row]:
-    """The rows that the table has in the end."""
+    """Returns the rows that the table has in the end."""
     rows: dict[str, Row] = {}
     for each in events:
         row = each["after"] or each["before"]
@@ -97,7 +97,7 @@ def left(events: Sequence[Event]) -> list[Row]:
 
 
 def partitioned(events: Sequence[Event], chance: Random) -> list[list[Event]]:
-    """Two partitions of a topic: a row's changes are on one, some of them twice in a row; truncations are on any."""
+    """Makes two partitions of a topic: a row's changes are on one, some twice in a row; truncations are on any."""
     partitions: list[list[Event]] = [[], []]
     for each in events:
         row = each["after"] or each["before"]
@@ -109,7 +109,7 @@ def partitioned(events: Sequence[Event], chance: Random) -> list[list[Event]]:
 
 
 def read(partitions: Sequence[Sequence[Sequence[Event]]], chance: Random) -> list[Sequence[Event]]:
-    """The pieces of the partitions as a reader may get them: each partition in order, one ahead at times."""
+    """Returns the pieces of the partitions as a reader may get them: each partition in order, one ahead at times."""
     rest = [list(pieces) for pieces in partitions]
     batches: list[Sequence[Event]] = []
     while any(rest):

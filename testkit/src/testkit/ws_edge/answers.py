@@ -24,7 +24,7 @@ SCORES = Store("scores", Value, False, OwnerRule(None, everyone=True))
 
 
 def at(offset: int, epoch: int = 1) -> Position:
-    """A position."""
+    """Returns a position."""
     return Position(epoch, offset)
 
 
@@ -34,7 +34,7 @@ def row(name: str, offset: int, sort: str = "", owner: str = EVERYONE, epoch: in
 
 
 def gone(name: str, offset: int, sort: str = "") -> KeyState:
-    """The removal of a row."""
+    """Returns the removal of a row."""
     return KeyState(StoreKey("boards", "g", sort or name, name), at(offset))
 
 

@@ -11,12 +11,12 @@ Document = dict[str, Any]
 
 
 def order(order_id: str, interval_ms: int = 20) -> Document:
-    """A watch of an order."""
+    """Returns a watch of an order."""
     return {"store": "orders-by-key", "group": order_id, "interval_ms": interval_ms}
 
 
 def orders_of(customer: str, interval_ms: int = 20, **more: Any) -> Document:
-    """A watch of the orders of a customer, or of a part of them."""
+    """Returns a watch of the orders of a customer, or of a part of them."""
     return {"store": "orders-by-customer", "group": customer, "interval_ms": interval_ms} | more
 
 

@@ -46,7 +46,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def claims(**times: float | None) -> str:
-    """The claims of a token as the gateway sends them."""
+    """Returns the claims of a token as the gateway sends them."""
     payload = {name: moment for name, moment in times.items() if moment is not None}
     return urlsafe_b64encode(json.dumps(payload).encode()).rstrip(b"=").decode()
 

@@ -199,7 +199,7 @@ class FakeQueryService(QueryServiceServicer):
         return response
 
     def partition_of(self, group: str) -> int:
-        """The partition of a group."""
+        """Returns the partition of a group."""
         return partition_of(group, self.partitions, PARTITIONERS["crc32" if self.has_crc32 else "murmur2"])
 
     def _fill_range(

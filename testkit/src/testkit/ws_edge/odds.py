@@ -24,18 +24,18 @@ MARKETS: dict[str, Any] = {"store": "odds-by-match", "group_field": "match_id"}
 
 @asynccontextmanager
 async def odds_edge(**settings: Any) -> AsyncIterator[RunningEdge]:
-    """An edge that serves the stores above."""
+    """Yields an edge that serves the stores above."""
     async with RunningEdge(stores=STORES, **settings) as edge:
         yield edge
 
 
 def match_key(match_id: str) -> StoreKey:
-    """A football match, in the order of the ids."""
+    """Returns a football match, in the order of the ids."""
     return StoreKey("matches-by-sport", "football", match_id, match_id)
 
 
 def market_key(match_id: str, market_id: str) -> StoreKey:
-    """A market of a match."""
+    """Returns a market of a match."""
     return StoreKey("odds-by-match", match_id, market_id, market_id)
 
 

@@ -42,7 +42,7 @@ def start() -> None:
 
 
 def address_of(listen: str) -> dict[str, Any]:
-    """Envoy's form of an address that Kong listens on, `host:port` and flags."""
+    """Returns Envoy's form of an address that Kong listens on, `host:port` and flags."""
     host, _, port = listen.split()[0].rpartition(":")
     return {"socket_address": {"address": host, "port_value": int(port)}}
 
@@ -71,7 +71,7 @@ def quit_within(seconds: float) -> None:
 
 
 def connections() -> int:
-    """How many clients are connected."""
+    """Returns how many clients are connected."""
     [stat] = json.loads(ask("/stats?filter=^http.https.downstream_cx_active$&format=json"))["stats"]
     return int(stat["value"])
 
