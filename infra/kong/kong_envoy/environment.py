@@ -18,7 +18,7 @@ Environment = Mapping[str, str]
 
 
 def dereferenced(where: str, value: str, environment: Environment) -> str:
-    """The value of a referenceable field. Raises KongEnvoyError, or UnsupportedError for other references."""
+    """Returns the value of a referenceable field. Raises KongEnvoyError, or UnsupportedError for other references."""
     if not value.startswith("{vault://"):
         return value
     match = REFERENCE.fullmatch(value)
@@ -31,7 +31,7 @@ def dereferenced(where: str, value: str, environment: Environment) -> str:
 
 
 def expanded(value: str, environment: Environment) -> str:
-    """The value of a template. Raises ValueError for a template of another form."""
+    """Returns the value of a template. Raises ValueError for a template of another form."""
     if "$(" not in value:
         return value
     match = TEMPLATE.fullmatch(value)

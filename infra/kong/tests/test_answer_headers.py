@@ -39,7 +39,7 @@ class OutspokenUpstream(EchoUpstream):
 def answering(
     document: Document, environment: dict[str, str], directory: Path, headers: Mapping[str, str]
 ) -> Iterator[str]:
-    """A gateway before an upstream that sends these headers; yields the gateway's address."""
+    """Runs a gateway before an upstream that sends these headers; yields the gateway's address."""
     listen, admin, address = (f"127.0.0.1:{port}" for port in free_ports(3))
     resolve = {TARGET: [address]}
     config = render(document, listen_http=listen, environment=environment, resolve=resolve, admin=admin)

@@ -110,7 +110,7 @@ def slow_client(
     directory: Path,
     send: Callable[[socket.socket], int],
 ) -> Iterator[tuple[SendingUpstream, socket.socket, str]]:
-    """A client with a small receive buffer, connected to an upstream behind the gateway; yields its admin, too."""
+    """Connects a client with a small receive buffer to an upstream behind the gateway; yields its admin, too."""
     ports = free_ports(4)
     upstream, spare, listen, admin = (f"127.0.0.1:{port}" for port in ports)
     resolve = {TARGET: (upstream, spare)}

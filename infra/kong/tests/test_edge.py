@@ -42,7 +42,7 @@ class EdgeBehindGateway:
 
 @asynccontextmanager
 async def running(document: dict[str, Any], directory: Path, **settings: Any) -> AsyncIterator[EdgeBehindGateway]:
-    """An edge that knows an order of alice's, and the origins of the document, behind the gateway with the document."""
+    """Runs an edge with an order of alice's, and the origins of the document, behind the gateway with the document."""
     listen, admin = (f"127.0.0.1:{port}" for port in free_ports(2))
     origins = ",".join(next(each for each in document["plugins"] if each["name"] == "cors")["config"]["origins"])
     async with RunningEdge(min_interval_ms=20, wall_clock=SystemClock(), origins=origins, **settings) as edge:
@@ -79,7 +79,7 @@ async def watched(socket: ClientConnection) -> list[dict[str, Any]]:
 
 
 def offers_of(ticket: Response) -> tuple[str, str]:
-    """The subprotocols that a browser offers with a ticket."""
+    """Returns the subprotocols that a browser offers with a ticket."""
     return "statecast.push.v2+json", f"statecast.ticket.{ticket.json()['ticket']}"
 
 

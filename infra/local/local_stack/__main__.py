@@ -109,7 +109,7 @@ def addresses(stack: Stack) -> RenderableType:
 
 
 def memory_mib(members: Sequence[psutil.Process]) -> float:
-    """The resident memory of the processes, in MiB; 0 when one of them has ended."""
+    """Returns the resident memory of the processes, in MiB; 0 when one of them has ended."""
     try:
         return sum(process.memory_info().rss for process in members) / 2**20
     except psutil.NoSuchProcess:

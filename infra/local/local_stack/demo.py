@@ -1,4 +1,4 @@
-"""The demo: starts a stack unless one runs, shows rows changing behind its gateway, and ends what it started."""
+"""Runs the demo: starts a stack unless one runs, shows changes behind its gateway, and ends a stack of its own."""
 
 import asyncio
 import shutil
@@ -96,7 +96,7 @@ async def print_lines(
 
 @contextmanager
 def key_pressed() -> Iterator[asyncio.Event]:
-    """An event that is set once any key is pressed; without a terminal to read from it never is."""
+    """Yields an event that is set once any key is pressed; without a terminal to read from it never is."""
     pressed, loop = asyncio.Event(), asyncio.get_running_loop()
     with ExitStack() as ending:
         if sys.stdin.isatty():

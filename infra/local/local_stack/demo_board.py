@@ -77,7 +77,7 @@ class Board:
         self.updates += 1
 
     def changed_after(self, moment: float) -> list[Line]:
-        """The rows that changed after `moment`, the oldest change first; those that never did changed at 0."""
+        """Returns the rows that changed after `moment`, the oldest change first; those that never did changed at 0."""
         changed = (line for line in self.lines.values() if line.changed_s > moment)
         return sorted(changed, key=lambda line: (line.changed_s, line.name))
 
@@ -90,12 +90,12 @@ class Board:
         return len(self._times) / RATE_WINDOW_S
 
     def ages(self) -> tuple[str, str]:
-        """The median and the highest age of the last thousand updates, for people; dashes before the first."""
+        """Returns the median and the highest age of the last thousand updates, for people; dashes before the first."""
         return (milliseconds(median(self._ages)), milliseconds(max(self._ages))) if self._ages else ("-", "-")
 
 
 def batch_line(noun: str, changed: Sequence[Line], now: float) -> str:
-    """One line about rows that have changed, for a demo without a terminal."""
+    """Returns one line about rows that have changed, for a demo without a terminal."""
     named = ", ".join(line.brief for line in changed[-NAMED_ROWS:])
     more = f" and {len(changed) - NAMED_ROWS} more" if len(changed) > NAMED_ROWS else ""
     slowest = milliseconds(max(line.age_s for line in changed))
@@ -104,7 +104,7 @@ def batch_line(noun: str, changed: Sequence[Line], now: float) -> str:
 
 
 def draw(board: Board, address: str, seconds_left: float, now: float, height: int) -> RenderableType:
-    """The whole view, as high as the terminal has lines. `now` is in unix seconds."""
+    """Returns the whole view, as high as the terminal has lines. `now` is in unix seconds."""
     hints = [Text(board.hint, style="dim", overflow="fold")] if board.hint else []
     rows = max(3, height - OTHER_LINES - len({shard.store for shard in board.shards}) - HINT_LINES * len(hints))
     return Group(

@@ -16,7 +16,7 @@ STATUS_STYLES = dict(zip(OrderStatus.keys(), ("", "white", "cyan", "blue", "yell
 
 
 def order_line(row: Row, seen_by: str) -> Line | None:
-    """An order as it came; None for one without the time of its commit."""
+    """Returns an order as it came; None for one without the time of its commit."""
     if row.commit_time is None:
         return None
     order = row.value
@@ -27,7 +27,7 @@ def order_line(row: Row, seen_by: str) -> Line | None:
 
 
 def row_line(store: str, group: str, row: Row, seen_by: str) -> Line | None:
-    """A row of any store as it came; None where its source does not say when it was committed."""
+    """Returns a row of any store as it came; None where its source does not say when it was committed."""
     if row.commit_time is None:
         return None
     name = " ".join(filter(None, (store, group, row.key)))

@@ -16,17 +16,17 @@ TEXTS = {TOPICS: topics_text, STORES: stores_text}
 
 
 def domains_directory(settings: Settings) -> Path:
-    """The processor's directory: one inside for each domain, copies of those that ship and others put there."""
+    """Returns the processor's directory: one inside for each domain, copies of those that ship and others put there."""
     return settings.directory / "domains"
 
 
 def messages_directory(settings: Settings) -> Path:
-    """Where messages may be put beside those of the contract."""
+    """Returns where messages may be put beside those of the contract."""
     return settings.directory / "messages"
 
 
 def system_file(settings: Settings, name: str) -> Path:
-    """One of the files that are made of all domains."""
+    """Returns one of the files that are made of all domains."""
     return settings.directory / "system" / name
 
 

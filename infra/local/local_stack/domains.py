@@ -12,7 +12,7 @@ FIRST = "orders"
 
 
 def domain_names() -> list[str]:
-    """Every domain of the checkout, the first one first."""
+    """Returns every domain of the checkout, the first one first."""
     names = {directory.name for directory in DOMAINS.iterdir() if any(directory.glob("*.yaml"))}
     return sorted(names, key=lambda name: (name != FIRST, name))
 
@@ -35,5 +35,5 @@ def named_for(program: str, domain: str) -> str:
 
 
 def pipelines_of(domain: str) -> list[Path]:
-    """The files of a domain's pipelines."""
+    """Returns the files of a domain's pipelines."""
     return pipeline_files([DOMAINS / domain])

@@ -109,7 +109,7 @@ class RunningStack:
         return read_stack(self.directory.stack_file)
 
     def entry(self, name: str) -> Entry:
-        """The state of a process. Raises LocalStackError when the stack has ended or has no such process."""
+        """Returns the state of a process. Raises LocalStackError when the stack has ended or has no such process."""
         try:
             return self.directory.ledger().processes[name]
         except KeyError:

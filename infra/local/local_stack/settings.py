@@ -111,18 +111,21 @@ class Settings(ServiceSettings):
         return self.kafka_bootstrap or self.address_of("kafka")
 
     def as_environment(self) -> dict[str, str]:
-        """The environment variables that make equal settings in another process."""
+        """Returns the environment variables that make equal settings in another process."""
         return {self.variable(name): str(value) for name, value in self}
 
     def port_of(self, server: str) -> int:
-        """The port of a server that is named as its setting: `gateway-http`, `query-1`, `query-1-shard`."""
+        """Returns the port of a server that is named as its setting: `gateway-http`, `query-1`, `query-1-shard`."""
         return int(getattr(self, f"{server.replace('-', '_')}_port"))
 
     def address_of(self, server: str) -> str:
         return f"{HOST}:{self.port_of(server)}"
 
     def with_ports(self) -> Self:
-        """The same with a free port for each 0. Raises LocalStackError for one that is taken, or asked for twice."""
+        """Returns the same with a free port for each 0.
+
+        Raises LocalStackError for one that is taken, or asked for twice.
+        """
         ports = {name: value for name, value in self if name.endswith("_port")}
         asked = {name: port for name, port in ports.items() if port}
         for port in asked.values():
@@ -145,5 +148,5 @@ def _metrics_port(domain: str) -> str:
 
 
 def postgres_of(settings: Settings) -> Postgres:
-    """The stack's PostgreSQL, which runs when it is the source. `settings` has a port for every server."""
+    """Returns the stack's PostgreSQL, which runs when it is the source. `settings` has a port for every server."""
     return Postgres(settings.files.data / "postgres", settings.postgres_port)

@@ -32,19 +32,22 @@ class Source:
 
 
 def source_of(domain: str, settings: Settings) -> Source:
-    """The source of a domain. PostgreSQL is that of the orders; all other domains stay with their simulators."""
+    """Returns the source of a domain.
+
+    PostgreSQL is that of the orders; all other domains stay with their simulators.
+    """
     if settings.source == "postgres" and domain == FIRST:
         return postgres_source(settings)
     return simulator_source(domain, settings)
 
 
 def simulator_source(domain: str, settings: Settings) -> Source:
-    """The simulator writes to its own file, and publishes its changes itself."""
+    """Returns a simulator that writes to its own file, and publishes its changes itself."""
     return Source([], {"database": settings.files.data / f"{domain}.sqlite"}, [], pipelines_of(domain))
 
 
 def postgres_source(settings: Settings) -> Source:
-    """The simulator plays into PostgreSQL, and Debezium publishes the changes; writes the pipelines that read them."""
+    """Returns a simulator for PostgreSQL, with Debezium to publish the changes; writes the pipelines that read them."""
     postgres = postgres_of(settings)
     simulator = {"sink": "postgres", "postgres_url": postgres.dsn}
     directory = domains_directory(settings) / FIRST

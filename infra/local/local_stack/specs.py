@@ -42,7 +42,7 @@ Plan = Callable[[Settings], tuple[Sequence[ProcessSpec], Mapping[str, Credential
 
 
 def whole_stack(settings: Settings) -> tuple[Sequence[ProcessSpec], Mapping[str, Credentials]]:
-    """Every service, with files about the domains that run, certificates, and a secret between gateway and edges."""
+    """Returns every service, with files about the domains, certificates, and a secret between gateway and edges."""
     write_domain_files(settings)
     secret = secrets.token_urlsafe(32)
     users = configure_gateway(settings, secret)
@@ -70,7 +70,10 @@ def configure_gateway(settings: Settings, secret: str) -> dict[str, Credentials]
 
 
 def demo_users(document: Mapping[str, Any]) -> dict[str, Credentials]:
-    """The users of Kong's document that have credentials, by name. Raises LocalStackError when there is none."""
+    """Returns the users of Kong's document that have credentials, by name.
+
+    Raises LocalStackError when there is none.
+    """
     consumers = {consumer["username"]: _credentials(consumer) for consumer in document.get("consumers", [])}
     users = {name: user for name, user in consumers.items() if user.basic or user.key or user.jwt}
     if not users:
@@ -79,7 +82,7 @@ def demo_users(document: Mapping[str, Any]) -> dict[str, Credentials]:
 
 
 def staff_headers(users: Mapping[str, Credentials]) -> Mapping[str, str]:
-    """The headers of the first of staff. Raises LocalStackError when nobody of staff has a key."""
+    """Returns the headers of the first of staff. Raises LocalStackError when nobody of staff has a key."""
     for user in users.values():
         if "staff" in user.groups and user.key:
             return user.headers
@@ -95,7 +98,10 @@ def _credentials(consumer: dict[str, Any]) -> Credentials:
 
 
 def process_specs(settings: Settings, secret: str, staff: Mapping[str, str]) -> list[ProcessSpec]:
-    """All processes, each after those it needs. `secret` proves the gateway to edges; `staff` may see the shard map."""
+    """Returns all processes, each after those it needs.
+
+    `secret` proves the gateway to edges; `staff` may see the shard map.
+    """
     data, port_of, at = settings.files.data, settings.port_of, settings.address_of
     broker = Broker(data / "kafka", settings.kafka_port, settings.kafka_controller_port)
     files = {name: str(system_file(settings, name)) for name in TEXTS}
@@ -143,7 +149,7 @@ def _source(domain: str, source: Source, settings: Settings) -> list[ProcessSpec
 
 
 def _processor(sources: Sequence[Source], settings: Settings) -> ProcessSpec:
-    """One process for the pipelines of all domains. It waits for its topics itself, and takes the longest to start."""
+    """Returns one process for the pipelines of all domains, which waits for its topics, and takes longest to start."""
     pipelines = [file for source in sources for file in source.pipelines]
     values = settings.model_dump(include={"checkpoint_interval", "driver_memory"}, exclude_defaults=True)
     if len(pipelines) > PIPELINES_PER_GB and MEMORY_VARIABLE not in os.environ:
@@ -168,7 +174,7 @@ def _service(
 
 
 def probe_http(url: str, headers: Mapping[str, str] | None = None) -> str:
-    """Ready when the URL answers 200."""
+    """Returns why the URL is not ready; empty when it answers 200."""
     try:
         response = HTTP.get(url, headers=headers)
     except httpx.HTTPError as error:
@@ -177,5 +183,5 @@ def probe_http(url: str, headers: Mapping[str, str] | None = None) -> str:
 
 
 def probe_broker(broker: Broker) -> str:
-    """Ready when the broker serves metadata."""
+    """Returns why the broker is not ready; empty when it serves metadata."""
     return "" if broker.answers() else f"no broker answers at {broker.bootstrap}"

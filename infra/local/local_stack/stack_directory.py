@@ -85,7 +85,7 @@ class StackDirectory:
         self.logs = root / "logs"
 
     def log_file(self, process: str) -> Path:
-        """The log of a process in this run; the one of the run before ends with `.1`."""
+        """Returns the log of a process in this run; the one of the run before ends with `.1`."""
         return self.logs / f"{process}.log"
 
     def create(self) -> None:
@@ -123,7 +123,7 @@ class StackDirectory:
             yield
 
     def supervisor_pid(self) -> int | None:
-        """The process id of the supervisor that holds the lock; None when there is none."""
+        """Returns the process id of the supervisor that holds the lock; None when there is none."""
         try:
             with suppress(FileNotFoundError), self.lock_file.open("r+") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

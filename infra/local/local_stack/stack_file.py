@@ -99,7 +99,10 @@ def read_stack(path: Path) -> Stack:
 
 
 def stack_text(settings: Settings, credentials: Mapping[str, Credentials], entries: Mapping[str, Entry]) -> str:
-    """The text of the stack file, with the processes as they are now. `settings` has a port for every server."""
+    """Returns the text of the stack file, with the processes as they are now.
+
+    `settings` has a port for every server.
+    """
     at = settings.address_of
 
     def metrics_of(server: str) -> str:

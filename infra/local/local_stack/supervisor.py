@@ -24,7 +24,10 @@ log = structlog.get_logger()
 
 
 def restart_pause_s(ends: deque[float], settings: Settings) -> float | None:
-    """The pause after the last of the ends, doubled for each within the window; None to give up. Forgets older ones."""
+    """Returns the pause after the last of the ends, doubled for each within the window; None to give up.
+
+    Forgets older ones.
+    """
     while ends[0] <= ends[-1] - settings.restart_window_s:
         ends.popleft()
     if len(ends) >= settings.restart_limit:

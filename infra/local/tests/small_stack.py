@@ -18,7 +18,7 @@ STARTS_A_CHILD = f"import subprocess, sys; subprocess.run([sys.executable, '-c',
 
 
 def small_stack(settings: Settings) -> tuple[Sequence[ProcessSpec], Mapping[str, Credentials]]:
-    """A web server, and a parent with a child; the parent counts as ready while the server is."""
+    """Returns a web server, and a parent with a child; the parent counts as ready while the server is."""
     port = str(settings.edge_1_port)
     probe = partial(probe_http, f"http://127.0.0.1:{port}/")
     server = (sys.executable, "-m", "http.server", port, "--bind", "127.0.0.1", "--directory", str(settings.files.data))

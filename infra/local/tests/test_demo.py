@@ -93,7 +93,7 @@ class FakeGateway:
 
 
 def order(status: str) -> dict[str, str]:
-    """An order, as its store's rows have it."""
+    """Returns an order, as its store's rows have it."""
     texts = dict.fromkeys(("estimated_delivery", "tracking_number"), "")
     return {"order_id": "order-1", "customer_id": "customer-0001", "status": f"ORDER_STATUS_{status}"} | texts
 

@@ -23,7 +23,7 @@ from testkit.waiting import wait_until
 
 
 def pauses(*ends: float) -> list[float | None]:
-    """The pause after each of the ends."""
+    """Returns the pause after each of the ends."""
     settings = Settings(restart_first_s=1, restart_max_s=3, restart_limit=5, restart_window_s=60)
     counted: deque[float] = deque()
 

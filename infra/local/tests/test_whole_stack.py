@@ -34,7 +34,7 @@ def of_the_run(run: str) -> list[str]:
 
 
 def orders(stack: RunningStack) -> Mapping[str, Any]:
-    """The page of all orders of customer-0001, with its token, as the operator sees it through the gateway."""
+    """Returns the page of all orders of customer-0001, with its token, as the operator sees it through the gateway."""
     file = stack.file
     with httpx.Client(base_url=file.gateway.http, headers=file.credentials["operator"].headers) as client:
         answer = client.get("/v1/stores/orders-by-customer/rows", params={"group": "customer-0001", "limit": 1000})
@@ -73,7 +73,7 @@ def test_it_leaves_nothing_goes_on_where_it_stopped_and_shows_itself(tmp_path: P
 
 
 def is_later(page: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    """Whether an order has changed since, in the same log: a topic that was created again would have another epoch."""
+    """Returns whether an order has changed since, in the same log: a topic created again would have another epoch."""
     (offset, newest), (earlier, older) = (
         (position_in(each["token"])[0], max(row["sort"] for row in each["rows"])) for each in (page, before)
     )

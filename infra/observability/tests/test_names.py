@@ -18,14 +18,14 @@ OF_HISTOGRAMS = ("_bucket", "_sum", "_count")
 
 
 def kinds() -> dict[str, str]:
-    """Every metric that the services register, with its type."""
+    """Returns every metric that the services register, with its type."""
     classes = [import_module(f"{service}.metrics").Metrics for service in SERVICES]
     registries = [cls(CollectorRegistry()) if signature(cls).parameters else cls() for cls in classes]
     return {family.name: family.type for metrics in registries for family in metrics.registry.collect()}
 
 
 def series(name: str, kind: str) -> set[str]:
-    """The names under which Prometheus stores the metric."""
+    """Returns the names under which Prometheus stores the metric."""
     if kind == "histogram":
         return {name + suffix for suffix in OF_HISTOGRAMS}
     return {f"{name}_total"} if kind == "counter" else {name}

@@ -24,7 +24,7 @@ def preflight(gateway: GatewayUnderTest, origin: str, path: str = "/v1/tickets")
 
 
 def words(answer: httpx.Response, name: str) -> set[str]:
-    """The words of a header that is a list."""
+    """Returns the words of a header that is a list."""
     return {word.strip().lower() for word in answer.headers.get(name, "").split(",")}
 
 

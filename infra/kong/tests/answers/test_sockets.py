@@ -12,7 +12,7 @@ ALICE = {"apikey": "alice-demo-key"}
 
 
 def basic(credential: str) -> dict[str, str]:
-    """The header of Basic authentication for `username:password`."""
+    """Returns the header of Basic authentication for `username:password`."""
     return {"Authorization": f"Basic {b64encode(credential.encode()).decode()}"}
 
 
