@@ -71,7 +71,7 @@ class Runners:
             runner.wait(scaled(10))
 
     def report(self) -> str:
-        """The output of the runner that was started last."""
+        """Returns the output of the runner that was started last."""
         return self._log_file(len(self._running) - 1).read_text()
 
     def _log_file(self, number: int) -> Path:

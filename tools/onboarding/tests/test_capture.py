@@ -30,7 +30,7 @@ WHERE slot_name = 'statecast_capture' AND active AND pubname = slot_name AND p.t
 
 
 def payloads(kafka: str, topic: str) -> list[dict[str, Any]]:
-    """The changes on a topic, with or without a schema beside them."""
+    """Returns the changes on a topic, with or without a schema beside them."""
     documents = [json.loads(record.value) for record in read_topic(kafka, topic) if record.value]
     return [document.get("payload", document) for document in documents]
 

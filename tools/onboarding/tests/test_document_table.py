@@ -76,7 +76,7 @@ def test_a_document_passes_all_checks(
 
 
 def imported(tmp_path: Path, out: Path, option: str, document: object, *more: str) -> str:
-    """The message that is written for a document."""
+    """Returns the message that is written for a document."""
     (tmp_path / "document.json").write_text(json.dumps(document))
     command = ["import", option, str(tmp_path / "document.json"), "--topic", "shop.rows", "--key", "id", *more]
 
@@ -118,7 +118,7 @@ def test_a_sample_gives_fields_that_take_its_values(
 
 
 def digits(scale: str, precision: str = "") -> dict[str, object]:
-    """The parameters of a decimal in Kafka Connect's schema."""
+    """Returns the parameters of a decimal in Kafka Connect's schema."""
     parameters = {"scale": scale, "connect.decimal.precision": precision}
     return {"parameters": {name: value for name, value in parameters.items() if value}}
 

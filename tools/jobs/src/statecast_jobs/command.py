@@ -159,7 +159,7 @@ def _parse(arguments: Sequence[str]) -> Namespace:
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The arguments before and behind the first `--`."""
+    """Returns the arguments before and behind the first `--`."""
     words = list(arguments)
     if "--" not in words:
         return words, []

@@ -93,7 +93,7 @@ class KafkaJobTopic(JobTopic):
             self._consumer.close()
 
     def _record(self, message: Message, behind: set[int]) -> JobRecord | None:
-        """The record of a message, unless it is of another run; the end of a partition takes it out of `behind`."""
+        """Returns a message's record, unless it is of another run; the end of a partition takes it out of `behind`."""
         error = message.error()
         if error is not None:
             if error.code() == KafkaError._PARTITION_EOF:

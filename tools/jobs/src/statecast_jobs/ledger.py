@@ -75,12 +75,12 @@ class Ledger:
         return self._rows.setdefault(row_key(key), _Row())
 
     def next_attempt(self, key: RowKey) -> int:
-        """The number of the attempt that a runner may begin."""
+        """Returns the number of the attempt that a runner may begin."""
         row = self._rows.get(key)
         return 1 if row is None else row.attempt + 1
 
     def is_mine(self, key: RowKey, attempt: int) -> bool:
-        """Whether this runner makes that attempt."""
+        """Returns whether this runner makes that attempt."""
         row = self._rows.get(key)
         return row is not None and row.running and (row.attempt, row.runner) == (attempt, self._runner)
 

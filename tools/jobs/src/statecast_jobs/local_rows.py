@@ -37,10 +37,10 @@ class LocalRows(Protocol):
     async def facts(self) -> StoreFacts: ...
 
     async def owned(self) -> frozenset[int]:
-        """The partitions that the instance owns now."""
+        """Returns the partitions that the instance owns now."""
 
     def pages(self) -> AsyncGenerator[LocalPage, None]:
-        """All rows of the partitions that the instance owns when the first page is asked for.
+        """Returns all rows of the partitions that the instance owns when the first page is asked for.
 
         None of those that were there when the runner began is missing: an instance that lags raises BehindError.
         """

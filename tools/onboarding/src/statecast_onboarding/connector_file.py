@@ -33,12 +33,12 @@ class ConnectorFile:
         return settings_of(self.config)
 
     def text_with(self, config: Mapping[str, Any]) -> str:
-        """The file with other settings, in the form that it has."""
+        """Returns the file with other settings, in the form that it has."""
         return json.dumps(config if self.beside is None else {**self.beside, "config": config}, indent=2) + "\n"
 
 
 def read_connector(path: Path) -> ConnectorFile | None:
-    """The file; None when it is missing. Raises OnboardingError that names the file and the key."""
+    """Returns the file; None when it is missing. Raises OnboardingError that names the file and the key."""
     if not path.exists():
         return None
     content = read_json(path)
@@ -56,7 +56,10 @@ def read_connector(path: Path) -> ConnectorFile | None:
 
 
 def settings_of(config: Mapping[str, Any]) -> dict[str, str]:
-    """The settings as Connect reads them: as texts, and without null. Raises ValueError for an object or an array."""
+    """Returns the settings as Connect reads them: as texts, and without null.
+
+    Raises ValueError for an object or an array.
+    """
     for name, value in config.items():
         if isinstance(value, (dict, list)):
             raise ValueError(f"{name} must be a text, a number, true or false")  # noqa: TRY004  the file is wrong
@@ -68,17 +71,17 @@ def _text(value: object) -> str:
 
 
 def include_entries(settings: Mapping[str, str]) -> list[str]:
-    """The entries of the list of tables, each a regular expression."""
+    """Returns the entries of the list of tables, each a regular expression."""
     return [entry for each in _COMMA.split(settings.get(TABLES, "")) if (entry := each.strip())]
 
 
 def include_entry(table: str) -> str:
-    """The entry of a table, as schema.table. A dot stays: it fits itself, and people read it."""
+    """Returns the entry of a table, as schema.table. A dot stays: it fits itself, and people read it."""
     return re.sub(r"[^\w\s.-]", r"\\\g<0>", table)
 
 
 def topic_prefix(url: str, wanted: str, former: Mapping[str, str], kafka_prefix: str) -> str:
-    """The prefix of the table's topic: that of the `former` settings, or else the wanted one; empty for the default.
+    """Returns the prefix of the table's topic: that of `former` settings, else the wanted one; empty for the default.
     Behind a `kafka_prefix` it is the database's name.
 
     Raises OnboardingError when the former one reads another database, or has another prefix than the wanted one. A
@@ -101,7 +104,7 @@ def topic_prefix(url: str, wanted: str, former: Mapping[str, str], kafka_prefix:
 
 
 def _address(url: str) -> tuple[str, str]:
-    """The host and the database that the URL names."""
+    """Returns the host and the database that the URL names."""
     parts = _parts(url)
     return parts.hostname or "127.0.0.1", unquote(parts.path.removeprefix("/")) or "postgres"
 

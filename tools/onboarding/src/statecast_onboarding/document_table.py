@@ -15,7 +15,7 @@ _ENVELOPE = {*_SIDES, "op", "source", "transaction", "ts_ms", "ts_us", "ts_ns"}
 
 
 def read_sample(path: Path, topic: str, key: Sequence[str]) -> Table:
-    """A table from one row in JSON, or one change of Debezium's, with or without its schema. Raises OnboardingError."""
+    """Reads a table from a row in JSON or a change of Debezium's, with or without schema. Raises OnboardingError."""
     document = read_json(path)
     if not isinstance(document, dict):
         raise OnboardingError(f"{path}: it must be a JSON object: one row, or one change")
@@ -32,7 +32,7 @@ def read_sample(path: Path, topic: str, key: Sequence[str]) -> Table:
 
 
 def read_avro(path: Path, topic: str, key: Sequence[str]) -> Table:
-    """A table from an Avro schema of a row, or of Debezium's envelope of one. Raises OnboardingError."""
+    """Reads a table from an Avro schema of a row, or of Debezium's envelope of one. Raises OnboardingError."""
     schema = read_json(path)
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise OnboardingError(f"{path}: it must be the Avro schema of a record")
@@ -56,7 +56,7 @@ def _sampled(change: Mapping[str, Any]) -> tuple[Column, ...]:
 
 
 def _row_of(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """The columns of the row, if these are those of an envelope around it."""
+    """Returns the columns of the row, if these are those of an envelope around it."""
     sides = {column.name: column.fields for column in columns if column.fields and column.name in _SIDES}
     envelope = sides and _is_envelope(column.name for column in columns)
     return next((sides[side] for side in _SIDES if side in sides), ()) if envelope else tuple(columns)

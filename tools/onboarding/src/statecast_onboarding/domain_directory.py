@@ -26,7 +26,7 @@ def former_prefix(directory: Path) -> str | None:
 
 
 def domain_text(directory: Path, prefix: str, topic: str, partitions: int) -> str:
-    """`domain.yaml` with the topic: a new one, or the one that is there, of which every line stays.
+    """Returns `domain.yaml` with the topic: a new one, or the one that is there, of which every line stays.
 
     Raises DomainFileError for one that is wrong, and OnboardingError for one that has no place for the topic, and for a
     topic outside the prefix.
@@ -59,7 +59,7 @@ def _head(prefix: str) -> str:
 
 
 def _with_entry(text: str, entry: str) -> str:
-    """The text with the entry at the end of its topics, in the style that the list has."""
+    """Returns the text with the entry at the end of its topics, in the style that the list has."""
     root: Any = yaml.compose(text, yaml.SafeLoader)  # keys and values, since it has been read as a domain
     topics = next((value for key, value in root.value if key.value == "topics"), None)
     if topics is None:
@@ -83,7 +83,7 @@ def _end(node: yaml.Node) -> int:
 
 
 def _is_added(text: str, added: str, entry: str) -> bool:
-    """Whether YAML reads the text as before, with one more topic."""
+    """Returns whether YAML reads the text as before, with one more topic."""
     before = yaml.safe_load(text)
     try:
         return bool(yaml.safe_load(added) == before | {"topics": [*before.get("topics", []), yaml.safe_load(entry)]})

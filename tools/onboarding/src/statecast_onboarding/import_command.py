@@ -94,7 +94,7 @@ def _files(options: Namespace) -> tuple[Table, Mapping[Path, str]]:
 
 
 def _as_wanted(table: Table, options: Namespace) -> Table:
-    """The table as it is wanted: its owner's column a text, and under another name."""
+    """Returns the table as it is wanted: its owner's column a text, and under another name."""
     if options.owner is not None:
         if options.sort == options.owner and table.column(options.owner).type in INTEGERS:
             raise OnboardingError(f"--sort {options.sort}: the owner's digits are a text, whose order is not theirs")
@@ -103,7 +103,7 @@ def _as_wanted(table: Table, options: Namespace) -> Table:
 
 
 def _new_files(table: Table, options: Namespace, prefix: str) -> dict[Path, str]:
-    """The message and the pipelines of the table."""
+    """Returns the message and the pipelines of the table."""
     shapes = tuple(dict.fromkeys(options.shape or ["latest"]))
     choice = Choice(shapes, options.group, options.sort, prefix, options.owner, options.partitions)
     package = options.package or f"{_package(table)}.v1"
@@ -147,7 +147,7 @@ def _table(options: Namespace, former: ConnectorFile | None, kafka_prefix: str) 
 
 
 def _package(table: Table) -> str:
-    """The first part of the topic's name, as a package."""
+    """Returns the first part of the topic's name, as a package."""
     first = table.topic.partition(".")[0]
     name = "".join(sign if sign.isascii() and sign.isalnum() else "_" for sign in first.lower()).strip("_")
     return name if name[:1].isalpha() and name not in ("statecast", "google") else f"team_{name}".rstrip("_")

@@ -9,13 +9,13 @@ WIDTH = 116
 
 
 def message_name(table: Table) -> str:
-    """The row's message, without its package."""
+    """Returns the row's message, without its package."""
     name = camel_case(table.name)
     return name if name[:1].isalpha() else f"Table{name}"
 
 
 def proto_file(table: Table, package: str, aggregate_by: Column | None) -> str:
-    """The file. With `aggregate_by` it has a message `…By<Group>`, which an aggregate of that column fills."""
+    """Returns the file. With `aggregate_by` it has a message `…By<Group>`, which an aggregate of that column fills."""
     name = message_name(table)
     blocks = [
         f"// The rows of {table.topic}, as `statecast import` found them. Edit it: comments, types, columns.\n"
@@ -35,7 +35,7 @@ def aggregate_name(table: Table, group: Column) -> str:
 
 
 def summed(table: Table, group: Column) -> list[Column]:
-    """The columns that an aggregate sums: those with exact sums; no keys, as their sums say nothing."""
+    """Returns the columns that an aggregate sums: those with exact sums; no keys, as their sums say nothing."""
     ids = (*table.key, group.name)
     columns = [each for each in table.columns if _is_exact(each) and not each.repeated and each.name not in ids]
     return [column for column in columns if not column.name.endswith("_id") and column.name != "rows"]
@@ -46,7 +46,7 @@ def _is_exact(column: Column) -> bool:
 
 
 def _sum(column: Column) -> Column:
-    """A sum of NULLs alone is NULL, so only `optional` tells it from zero."""
+    """Returns the column of a sum; a sum of NULLs alone is NULL, so only `optional` tells it from zero."""
     if column.decimal is None:
         return Column(column.name, "int64", column.nullable, note="The sum.")
     decimal = Decimal(MAX_PRECISION, column.decimal.scale)
@@ -96,7 +96,7 @@ def _message(
 
 
 def _type_names(columns: Sequence[Column]) -> dict[str, str]:
-    """The names of the columns' enums and messages, none of which may be a field's: they share one scope."""
+    """Returns the names of the columns' enums and messages, none of which may be a field's: they share one scope."""
     taken = {column.name for column in columns}
     names: dict[str, str] = {}
     for column in columns:

@@ -75,7 +75,10 @@ def _check_length(table: Table, name: str, group: str | None) -> None:
 
 
 def group_of(table: Table, choice: Choice) -> Column | None:
-    """The column that groups. Raises OnboardingError when a shape needs one, and for one that cannot be a key."""
+    """Returns the column that groups.
+
+    Raises OnboardingError when a shape needs one, and for one that cannot be a key.
+    """
     if choice.group is None:
         if missing := [shape for shape in choice.shapes if shape in GROUPED]:
             raise OnboardingError(f"--group is missing: {missing[0]} keeps something for each value of a column")
@@ -171,7 +174,7 @@ def _paths(names: Sequence[str]) -> str:
 
 
 def in_yaml(name: str) -> str:
-    """A name of a topic or column as YAML reads it back: in quotes where it might be taken for another value."""
+    """Writes a name of a topic or column as YAML reads it back: in quotes where it might be taken for another value."""
     plain = re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]*", name) and name.lower() not in _YAML_WORDS
     return name if plain else f'"{name}"'
 

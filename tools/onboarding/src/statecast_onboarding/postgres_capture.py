@@ -77,7 +77,7 @@ class Relation:
 
 
 def find_relation(connection: "psycopg.Connection[dict[str, Any]]", name: str) -> Relation | None:
-    """The table that `name` names as `schema.table`, or in `public`."""
+    """Returns the table that `name` names as `schema.table`, or in `public`."""
     row = connection.execute(_RELATION, split_name(name)).fetchone()
     if row is None:
         return None
@@ -87,7 +87,7 @@ def find_relation(connection: "psycopg.Connection[dict[str, Any]]", name: str) -
 
 
 def unsent_columns(connection: "psycopg.Connection[dict[str, Any]]", oid: int) -> dict[str, str]:
-    """The columns of a table that the connector leaves out, or sends as NULL, each with its type."""
+    """Returns the columns of a table that the connector leaves out, or sends as NULL, each with its type."""
     rows = connection.execute(_TYPES, [oid])
     return {row["name"]: row["type"] for row in rows if row["formless"] or not _has_form(row["type"])}
 

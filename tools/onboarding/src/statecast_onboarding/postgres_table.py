@@ -86,7 +86,7 @@ Connection = psycopg.Connection[dict[str, Any]]
 
 
 def open_database(url: str) -> Connection:
-    """A connection that reads only. Raises UnreachableError, which does not show the password."""
+    """Opens a connection that reads only. Raises UnreachableError, which does not show the password."""
     try:
         connection = psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True, row_factory=dict_row)
     except (psycopg.Error, ValueError) as error:
@@ -96,7 +96,7 @@ def open_database(url: str) -> Connection:
 
 
 def read_table(url: str, name: str, topic_prefix: str = "") -> Table:
-    """The table that `name` names as `schema.table`, or in `public`. Raises OnboardingError.
+    """Returns the table that `name` names as `schema.table`, or in `public`. Raises OnboardingError.
 
     Its topic is Debezium's: prefix, schema and table. The default prefix is the database's name.
     """
@@ -137,7 +137,7 @@ def _column(row: dict[str, Any]) -> Column:
 
 
 def _numeric(column: Column, declared: str) -> Column:
-    """A whole number that fits as one, any other with a scale as a decimal, the rest as text."""
+    """Types a whole number that fits as one, any other with a scale as a decimal, the rest as text."""
     digits = re.fullmatch(r"numeric\((\d+),(-?\d+)\)", declared)
     if digits is None:
         return digits_column(column, "the column has no scale.")

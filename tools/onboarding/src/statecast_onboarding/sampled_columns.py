@@ -15,7 +15,7 @@ _EMPTY = "Empty in the sample."
 
 
 def sampled_columns(row: Mapping[str, Any]) -> tuple[Column, ...]:
-    """A column for each value of a row."""
+    """Returns a column for each value of a row."""
     return tuple(_sampled(name, value) for name, value in row.items())
 
 
@@ -37,7 +37,7 @@ def _sampled(name: str, value: Any) -> Column:
 
 
 def _array(column: Column, values: Sequence[Any]) -> Column:
-    """An array of elements of one type; others are JSON, as arrays with NULLs are."""
+    """Returns an array of elements of one type; others are JSON, as arrays with NULLs are."""
     if not values:
         return replace(column, repeated=True, note=_EMPTY)
     if None in values:
@@ -46,7 +46,7 @@ def _array(column: Column, values: Sequence[Any]) -> Column:
 
 
 def _common(one: Column, other: Column) -> Column:
-    """The column that takes the values of both."""
+    """Returns the column that takes the values of both."""
     if one == other or other.note in (_NULL, _EMPTY):
         return one
     if one.note in (_NULL, _EMPTY):

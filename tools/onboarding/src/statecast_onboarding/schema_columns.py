@@ -68,7 +68,7 @@ _PACKAGES = ("io.debezium.", "org.apache.kafka.connect.")
 
 
 def is_struct(schema: object) -> TypeGuard[Mapping[str, Any]]:
-    """Whether it is the schema that Kafka Connect has of a row or an envelope."""
+    """Returns whether it is the schema that Kafka Connect has of a row or an envelope."""
     return isinstance(schema, dict) and schema.get("type") == "struct" and isinstance(schema.get("fields"), list)
 
 
@@ -95,7 +95,7 @@ def _connect(name: str, schema: Mapping[str, Any]) -> Column:
 
 
 def _named_type(column: Column, name: object, parameters: object) -> Column | None:
-    """The column, if Debezium or Connect name its type."""
+    """Returns the column, if Debezium or Connect name its type."""
     if not isinstance(name, str) or not name.startswith(_PACKAGES):
         return None
     short = name.rpartition(".")[2]
@@ -109,7 +109,7 @@ def _named_type(column: Column, name: object, parameters: object) -> Column | No
 
 
 def _decimal(column: Column, precision: object, scale: object) -> Column:
-    """The column with the digits that a schema gives as numbers or as texts."""
+    """Returns the column with the digits that a schema gives as numbers or as texts."""
     try:
         return decimal_column(column, int(str(precision)), int(str(scale)))
     except ValueError:

@@ -93,12 +93,12 @@ class Table:
 
 
 def camel_case(name: str) -> str:
-    """`order_lines` as `OrderLines`."""
+    """Writes `order_lines` as `OrderLines`."""
     return "".join(part[:1].upper() + part[1:] for part in re.split(r"[^A-Za-z0-9]+", name) if part)
 
 
 def enum_column(column: Column, labels: Iterable[str]) -> Column:
-    """The column as an enum; as a text when its labels cannot be names in Protobuf, or differ in case and `_` only."""
+    """Returns the column as an enum; as text if its labels are no names in Protobuf, or differ only in case and `_`."""
     texts = tuple(labels)
     different = {text.upper().replace("_", "") for text in texts}
     if all(_LABEL.fullmatch(text) for text in texts) and len(different) == len(texts) > 0:
@@ -107,7 +107,7 @@ def enum_column(column: Column, labels: Iterable[str]) -> Column:
 
 
 def array_column(column: Column, element: Column) -> Column:
-    """The column as an array; as JSON when its elements are arrays or JSON, which a repeated field does not take."""
+    """Returns the column as an array; as JSON if its elements are arrays or JSON: no repeated field takes these."""
     if element.repeated or element.note.endswith(JSON):
         return json_column(column)
     note = column.note or element.note
@@ -128,17 +128,17 @@ def decimal_column(column: Column, precision: int, scale: int) -> Column:
 
 
 def digits_column(column: Column, reason: str) -> Column:
-    """The column as a text of any digits; `reason` says why it is no decimal."""
+    """Returns the column as a text of any digits; `reason` says why it is no decimal."""
     return replace(column, type="string", note=f"{column.note} {DIGITS} {reason}".strip())
 
 
 def json_column(column: Column) -> Column:
-    """The column as a text, which takes an array or an object as JSON."""
+    """Returns the column as a text, which takes an array or an object as JSON."""
     return Column(column.name, "string", column.nullable, note=f"{column.note} {JSON}".strip())
 
 
 def usable(columns: Iterable[Column], key: tuple[str, ...]) -> tuple[tuple[Column, ...], tuple[str, ...]]:
-    """The columns that can be fields, and why others are left out. Raises OnboardingError for one of the key.
+    """Returns the columns that can be fields, and why others are left out. Raises OnboardingError for one of the key.
 
     An object that cannot be a message, because it is empty or has a name that cannot be a field's, becomes JSON.
     """
@@ -165,7 +165,7 @@ def _without_wrong_messages(column: Column) -> Column:
 
 
 def _problem(name: str, others: Sequence[str]) -> str | None:
-    """Why the name cannot be that of a field beside others."""
+    """Returns why the name cannot be that of a field beside others."""
     if not IDENTIFIER.fullmatch(name):
         return "a field begins with a letter and has letters, digits and _"
     for other in others:

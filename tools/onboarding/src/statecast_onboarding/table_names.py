@@ -6,7 +6,7 @@ _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Schema and table; the schema is `public` where the name has none."""
+    """Returns schema and table; the schema is `public` where the name has none."""
     schema, _, table = name.rpartition(".")
     return schema or "public", table
 
@@ -17,10 +17,10 @@ def topic_of(*parts: str) -> str:
 
 
 def sql_name(name: str) -> str:
-    """Schema and table as SQL takes them."""
+    """Returns schema and table as SQL takes them."""
     return ".".join(map(sql_identifier, split_name(name)))
 
 
 def sql_identifier(name: str) -> str:
-    """A name as SQL takes it: in quotes where it has capitals or other signs."""
+    """Returns a name as SQL takes it: in quotes where it has capitals or other signs."""
     return name if _PLAIN.fullmatch(name) else '"{}"'.format(name.replace('"', '""'))

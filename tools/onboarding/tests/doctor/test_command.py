@@ -171,7 +171,7 @@ def test_a_connect_that_answers_something_else_is_one_line(
 
 @contextmanager
 def answering(answers: dict[str, object]) -> Iterator[str]:
-    """A server with a JSON answer for each path; yields its URL."""
+    """Runs a server with a JSON answer for each path; yields its URL."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -28,7 +28,7 @@ def name() -> str:
 
 
 def keyed(name: str, partitions: int = 4, **access: list[str]) -> TeamFiles:
-    """The files of a team that has one keyed topic."""
+    """Returns the files of a team that has one keyed topic."""
     topic: Mapping[str, Any] = {"name": name, "partitions": partitions, "access": access}
     return TeamFiles(topics={name: topic}, sinks=frozenset({name}), stores={name: {"name": name}})
 

@@ -148,7 +148,7 @@ def _table(cursor: Cursor, name: str, config: Mapping[str, str]) -> Iterator[Fin
 
 
 def _cascades(subject: str, foreign_keys: Iterable[tuple[str, str, str, str]]) -> Iterator[Finding]:
-    """Foreign keys by which InnoDB changes rows itself, and writes nothing of it into the binlog."""
+    """Yields a finding for each foreign key by which InnoDB changes rows itself, without an entry in the binlog."""
     for name, parent, on_delete, on_update in foreign_keys:
         if actions := " ".join(filter(None, (on_delete, on_update))):
             text = f"has the foreign key {name} with {actions}, whose changes are not in the binlog, so rows go stale"

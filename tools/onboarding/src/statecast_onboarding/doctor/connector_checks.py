@@ -17,7 +17,7 @@ _SKIPPED = {"c": "new rows never arrive", "u": "changes never arrive", "d": "del
 
 
 def included_tables(config: Mapping[str, str]) -> list[str]:
-    """The tables that a configuration names, as schema.table; regular expressions stay as they are."""
+    """Returns the tables that a configuration names, as schema.table; regular expressions stay as they are."""
     return [re.sub(r"\\(.)", r"\1", entry) for entry in include_entries(config)]
 
 

@@ -28,7 +28,7 @@ _WITH_PARTS = 150_000
 
 
 def publication_of(config: Mapping[str, str]) -> str:
-    """The publication of the connector, Debezium's default included."""
+    """Returns the publication of the connector, Debezium's default included."""
     return config.get("publication.name", "dbz_publication")
 
 

@@ -19,7 +19,7 @@ FROM pg_replication_slots s WHERE s.slot_name = %s
 
 
 def slot_of(config: Mapping[str, str]) -> str:
-    """The slot of the connector, Debezium's default included."""
+    """Returns the slot of the connector, Debezium's default included."""
     return config.get("slot.name", "debezium")
 
 

@@ -11,7 +11,7 @@ RESUME_LIMIT_MS = 43_200_000
 
 
 def is_compacted(config: Mapping[str, str] | None) -> bool:
-    """Whether a topic keeps the newest record of each key."""
+    """Returns whether a topic keeps the newest record of each key."""
     return "compact" in (config or {}).get("cleanup.policy", "").split(",")
 
 

@@ -70,7 +70,7 @@ def _routed(topic: str, regex: str, replacement: str) -> str:
 
 
 def _transforms(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The alias of each transform, with the name of its class, without `$Key` and `$Value`."""
+    """Yields the alias of each transform, with the name of its class, without `$Key` and `$Value`."""
     for alias in filter(None, map(str.strip, config.get("transforms", "").split(","))):
         yield alias, _class_name(config.get(f"transforms.{alias}.type", ""))
 

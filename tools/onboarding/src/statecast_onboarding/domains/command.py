@@ -128,7 +128,7 @@ class _System:
         return Cluster(load_settings(Settings, **overrides), options.timeout, "--kafka")
 
     def differences(self) -> Iterator[Difference]:
-        """Kafka's topics first, then the stores that are served, then the files."""
+        """Yields differences of Kafka's topics, then of the stores that are served, then of the files."""
         if self._cluster is not None:
             self._cluster.wait(_say)
             self._topics = self._cluster.topics([topic.name for topic in self._derivation.topics])
@@ -159,7 +159,7 @@ def _say(line: str) -> None:
 
 
 async def _served(options: Namespace) -> dict[str, str]:
-    """The topic of each store that the query service serves. Raises UnreachableError."""
+    """Returns the topic of each store that the query service serves. Raises UnreachableError."""
     addresses = [address.strip() for address in options.query.split(",") if address.strip()]
     try:
         async with StatecastClient(addresses, timeout_s=options.timeout) as client:

@@ -20,12 +20,12 @@ CONFIGMAPS = "configmaps.yaml"
 
 
 def texts(derivation: Derivation) -> dict[str, str]:
-    """The derived files by name."""
+    """Returns the derived files by name."""
     return {TOPICS: topics_text(derivation), STORES: stores_text(derivation)}
 
 
 def configmaps(domains: Sequence[Domain], derived: Mapping[str, str]) -> str:
-    """Two ConfigMaps for Kubernetes: `pipelines` with a file for each, and `stores` with the stores file."""
+    """Returns two ConfigMaps for Kubernetes: `pipelines` with a file for each, and `stores` with the stores file."""
     pipelines = {
         f"{pipeline.name}.yaml": file.read_text(encoding="utf-8")
         for domain in domains
@@ -43,7 +43,10 @@ def _configmap(name: str, data: Mapping[str, str]) -> dict[str, Any]:
 
 
 def of_files(out: Path, files: Mapping[str, str]) -> Iterator[Difference]:
-    """How the derived files differ from those of the directory. Raises OnboardingError for one that was spoilt."""
+    """Yields how the derived files differ from those of the directory.
+
+    Raises OnboardingError for one that was spoilt.
+    """
     for name, text in files.items():
         [entries] = yaml.safe_load(text).values()
         yield from of_entries(str(out / name), _former(out / name), entries)
