@@ -18,7 +18,7 @@ LISTED_SITE, OTHER_SITE = "https://app.example.org", "https://evil.example"
 
 
 def is_refused(phone: GatewayClient) -> None:
-    """The gateway does not take the phone's credential."""
+    """Asserts that the gateway refuses the phone's credential."""
     assert phone.rows("orders-by-customer", ALICE).status_code == 401
 
 

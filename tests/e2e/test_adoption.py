@@ -51,7 +51,7 @@ class Adoption:
         return log.read_text() if log.exists() else ""
 
     def logs(self) -> str:
-        """The logs of the programs."""
+        """Returns the logs of the programs."""
         return "\n".join(f"== {file.name}\n{file.read_text()}" for file in sorted(self.own.glob("*.log")))
 
     def sql(self, statement: str) -> None:
@@ -137,7 +137,7 @@ def places() -> dict[str, str]:
 
 
 def team_kafka(broker: SecuredBroker, own: Path) -> dict[str, str]:
-    """A user with the rights that managed Kafka gives, and the files that it hands out."""
+    """Returns a user with the rights that managed Kafka gives, and the files that it hands out."""
     broker.set_password(USER, "password-of-kafka")
     broker.allow_prefix(USER, PREFIX)
     settings = broker.with_password(USER)
@@ -147,7 +147,7 @@ def team_kafka(broker: SecuredBroker, own: Path) -> dict[str, str]:
 
 
 def team_database(server: PostgresProcess, own: Path) -> dict[str, str]:
-    """A separate database with a user that may replicate but is no superuser."""
+    """Returns a separate database with a user that may replicate but is no superuser."""
     server.execute(f"CREATE ROLE {USER} LOGIN REPLICATION PASSWORD '{PASSWORD}'")
     server.execute(f"CREATE DATABASE {DATABASE} OWNER {USER}")
     (own / "database.properties").write_text(f"password={PASSWORD}\n")

@@ -37,7 +37,7 @@ class ChannelOwner:
         return f"/v1/channels/{self.channel}"
 
     def call(self, method: str, path: str, **more: Any) -> httpx.Response:
-        """A call through the gateway that must succeed."""
+        """Makes a call through the gateway that must succeed."""
         answer = httpx.request(
             method,
             self._gateway.https + path,
@@ -60,7 +60,7 @@ class ChannelOwner:
 
 
 def order_watch(order_id: str) -> Frame:
-    """The watch of an order."""
+    """Returns the watch of an order."""
     return {"store": STORE, "group": order_id}
 
 
@@ -76,12 +76,12 @@ def until_status(socket: OrderSocket, name: str, status: "OrderStatus.ValueType"
 
 
 def frames_of(socket: OrderSocket, name: str, part: str) -> list[Frame]:
-    """The frames of the watch of this name that have a part."""
+    """Returns the frames of the watch of this name that have a part."""
     return [frame for frame in socket.frames if frame.get("path") == [name] and part in frame]
 
 
 def edge_with_a_socket(stack: RunningStack) -> str:
-    """The name of the edge that has an open socket."""
+    """Returns the name of the edge that has an open socket."""
 
     def find() -> str:
         for edge in edges_of(stack):
@@ -108,7 +108,7 @@ def kill_the_edge_of(stack: RunningStack, watch: OrderSocket) -> str:
 
 
 def opened(opening: ExitStack, phone: GatewayClient) -> OrderSocket:
-    """A socket, opened as soon as the gateway leads to an edge that lives."""
+    """Returns a socket, opened as soon as the gateway leads to an edge that lives."""
 
     def opens() -> OrderSocket:
         try:

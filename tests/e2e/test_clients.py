@@ -88,7 +88,7 @@ KOTLIN_LINES = ROOT / "clients" / "kotlin" / "src" / "test" / "kotlin" / "Lines.
 
 
 def lines_of(language: str, gateway: str) -> str:
-    """The lines of the page in a language, as a program; in Kotlin the argument of one that has been compiled."""
+    """Returns the page's lines in a language, as a program; in Kotlin the argument of one that has been compiled."""
     code = PAGE.read_text().split(f"```{language}\n")[1].split("```")[0]
     if language == "kotlin":
         compiled = indent(code.replace("ws://127.0.0.1:PORT", "$gateway"), "    ")

@@ -49,7 +49,7 @@ class Reader:
 
 
 def owner_of(lookups: Lookups, order_id: str) -> str:
-    """The instance that answers for the order."""
+    """Returns the instance that answers for the order."""
     return lookups.order(order_id).freshness.answered_by
 
 

@@ -11,7 +11,7 @@ from testkit.waiting import eventually
 
 
 def members(lookups: Lookups, store: str, group: str) -> list[str]:
-    """The members of a group, in the store's order."""
+    """Returns the members of a group, in the store's order."""
     return [key.member for key, _ in lookups.scan(store, group)]
 
 

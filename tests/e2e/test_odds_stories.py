@@ -186,7 +186,7 @@ async def test_a_query_of_a_channel_goes_on_at_the_other_edge_without_a_gap(stac
 
 @asynccontextmanager
 async def socket_of(stack: OddsStack) -> AsyncIterator[StreamClient]:
-    """A socket, opened as soon as the gateway leads to an edge that lives."""
+    """Yields a socket, opened as soon as the gateway leads to an edge that lives."""
     opened = list[ClientConnection]()
 
     async def opens() -> bool:
@@ -206,7 +206,7 @@ async def shows(client: StreamClient, path: str, **names: str) -> None:
 
 
 def events_of(client: StreamClient) -> Iterator[tuple[str, str]]:
-    """The beginnings of the places of a query in a channel, and the keys of the rows that have come, by their paths."""
+    """Yields the beginnings of the places of a query in a channel, and the keys of rows that came, by path."""
     for frame in client.frames:
         names = frame.get("path", [])
         if "watching" in frame and names:
@@ -244,7 +244,7 @@ async def test_who_stops_reading_delays_nobody_and_is_then_told_the_newest_of_ea
 
 
 def name_in(number: int) -> str:
-    """The name of a market in a round: a long one."""
+    """Returns the name of a market in a round: a long one."""
     return f"{number}-{'x' * ROW_BYTES}"
 
 
@@ -273,5 +273,5 @@ def read_until_shown(phone: OrderSocket, number: int) -> None:
 
 
 def markets_in(frame: Frame) -> list[Frame]:
-    """The rows of the place of markets in a frame."""
+    """Returns the rows of the place of markets in a frame."""
     return list(frame.get("rows", ())) if frame.get("path") else []

@@ -20,7 +20,7 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "h
 
 
 def is_refused(phone: TokenClient) -> None:
-    """The gateway does not take the phone's credential."""
+    """Asserts that the gateway refuses the phone's credential."""
     assert phone.get("/v1/consumer").status_code == 401
 
 

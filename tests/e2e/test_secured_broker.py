@@ -106,7 +106,7 @@ def test_a_change_is_joined_and_served_when_all_show_certificates(broker: Secure
 
 
 def seen_from(stack: SecuredStack, older: str) -> tuple[str, str]:
-    """The newest order that came after `older`, as a lookup and a socket show it."""
+    """Returns the newest order that came after `older`, as a lookup and a socket show it."""
     order_id = stack.newest_order()
     assert order_id > older, f"nothing came after {older!r}\n{stack.logs()[-4000:]}"
     assert stack.order(order_id)["data"]["order_id"] == order_id
@@ -124,7 +124,7 @@ def fill_table(broker: SecuredBroker) -> None:
 
 
 def joined(broker: SecuredBroker) -> Iterator[bool]:
-    """Whether each invoice on the topic was found with its store."""
+    """Yields whether each invoice on the topic was found with its store."""
     for record in read_topic(broker.bootstrap, "invoices-with-store"):
         if record.value is not None:
             row = InvoiceWithStore.FromString(StateRecord.FromString(record.value).payload)

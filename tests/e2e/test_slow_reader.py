@@ -37,18 +37,18 @@ def operator(stack: RunningStack) -> GatewayClient:
 
 
 def changes_told(frames: Sequence[Frame]) -> list[Frame]:
-    """The frames that tell changes, and not the order as it was placed."""
+    """Returns the frames that tell changes, and not the order as it was placed."""
     return [frame for frame in frames if round_of(frame) > 0]
 
 
 def offsets(frames: Sequence[Frame]) -> list[int]:
-    """The offsets of the frames of an order; their epochs must be one."""
+    """Returns the offsets of the frames of an order; their epochs must be one."""
     assert len({epoch_of(frame) for frame in frames}) == 1
     return [offset_of(frame) for frame in frames]
 
 
 def assert_rising(frames: Sequence[Frame]) -> None:
-    """No frame repeats one before it, or goes back behind it."""
+    """Asserts that no frame repeats one before it, or goes back behind it."""
     assert all(earlier < later for earlier, later in pairwise(offsets(frames)))
 
 
@@ -65,7 +65,7 @@ def read_on(watch: OrderSocket) -> None:
 
 
 def assert_resumes(operator: GatewayClient, orders: LargeOrders, reader: StalledReader) -> None:
-    """With its tokens the reader is told the newest rows, unless it has read them, then the next, and no others."""
+    """Asserts that with its tokens the reader gets newest rows that it has not read, then the next, and no others."""
     newest, earlier_frames = orders.round, reader.all_frames()
     with operator.open() as watch:
         watch_all(watch, orders, earlier_frames)

@@ -74,7 +74,7 @@ def silent(_: RunningStack, broker: BrokerProcess) -> Iterator[None]:
 
 @contextmanager
 def killed_with_its_zone(stack: RunningStack, broker: BrokerProcess) -> Iterator[None]:
-    """As when the zone of a broker fails: one query instance and one edge die with it."""
+    """Kills a broker with its zone: one query instance and one edge die with it."""
     zone = [each[broker.node % len(each)].name for each in (stack.file.queries, stack.file.edges)]
     for name in zone:
         stack.kill(name, hold=True)

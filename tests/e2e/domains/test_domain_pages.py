@@ -23,7 +23,7 @@ async def visits(domains_stack: RunningStack) -> AsyncIterator[Visits]:
 
 
 async def signed_in(visits: Visits, address: str, key: str, **options: object) -> Person:
-    """A signed-in visitor who sees a view live."""
+    """Returns a signed-in visitor who sees a view live."""
     person = await visits.person(**options)
     await person.sign_in(address, "API key", key)
     await person.sees_light("Live")

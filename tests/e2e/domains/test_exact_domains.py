@@ -61,7 +61,7 @@ class Sources:
             wait_until(partial(self._has, domain, count), f"{domain} makes changes", timeout_s=120)
 
     def count(self) -> int:
-        """How many changes all domains have made."""
+        """Returns how many changes all domains have made."""
         return sum(map(self._count, self._stack.file.domains))
 
     def rest(self) -> None:
@@ -144,7 +144,7 @@ def _screens(store: str, expected: Expected | Plain) -> list[Screen]:
 
 
 def _board_of(matches: Expected | Plain) -> QueryBoard:
-    """The markets of all matches of a sport that are about to start, in whichever sport there are most."""
+    """Returns the markets of all matches of a sport that are about to start, in whichever sport there are most."""
     assert not isinstance(matches, Counter)
     groups = Counter(key.split(NUL)[0] for key in matches if ABOUT_TO_START in key)
     (group, _), *_ = groups.most_common()

@@ -20,12 +20,12 @@ Change = BookingChange | MarketChange | MatchChange | OpenPositionChange | Order
 
 
 def row_of(change: Change) -> Any:
-    """The row after the change, or the row that it deleted."""
+    """Returns the row after the change, or the row that it deleted."""
     return change.after if change.HasField("after") else change.before
 
 
 def primary_key(row: Any) -> str:
-    """The value of the row's first field, which is its primary key in every table."""
+    """Returns the value of the row's first field, which is its primary key in every table."""
     return str(getattr(row, row.DESCRIPTOR.fields_by_number[1].name))
 
 
@@ -36,7 +36,7 @@ def ordered(changes: Iterable[Change]) -> list[Change]:
 
 
 def rows_after(changes: Iterable[Change]) -> list[Any]:
-    """The rows of one table after all changes."""
+    """Returns the rows of one table after all changes."""
     rows: dict[str, Any] = {}
     for change in ordered(changes):
         if change.HasField("after"):
@@ -62,22 +62,22 @@ class History:
         self._rows: dict[str, Any] = {}
 
     def snapshot(self, row: Any, commit_s: int = 0) -> None:
-        """The row is found."""
+        """Adds the snapshot of a row."""
         self._write(Operation.OPERATION_SNAPSHOT, None, row, commit_s)
 
     def create(self, row: Any, commit_s: int = 0) -> None:
-        """The row is inserted."""
+        """Adds the insert of a row."""
         self._write(Operation.OPERATION_CREATE, None, row, commit_s)
 
     def update(self, key: str, commit_s: int = 0, **fields: Any) -> None:
-        """The row with that primary key gets other values."""
+        """Adds an update of the row with that primary key."""
         after = type(self._rows[key])()
         after.CopyFrom(self._rows[key])
         after.MergeFrom(type(after)(**fields))
         self._write(Operation.OPERATION_UPDATE, self._rows[key], after, commit_s)
 
     def delete(self, key: str, commit_s: int = 0) -> None:
-        """The row with that primary key is deleted."""
+        """Adds the delete of the row with that primary key."""
         self._write(Operation.OPERATION_DELETE, self._rows[key], None, commit_s)
 
     def _write(self, operation: "Operation.ValueType", before: Any, after: Any, commit_s: int) -> None:

@@ -19,17 +19,17 @@ class EdgeMetrics(StatusClient):
 
 
 def edges_of(stack: RunningStack) -> list[EdgeMetrics]:
-    """The metrics of all edges."""
+    """Returns the metrics of all edges."""
     return [EdgeMetrics(edge.url, edge.name) for edge in stack.file.edges]
 
 
 def opened_at(edges: list[EdgeMetrics]) -> Mapping[EdgeMetrics, float]:
-    """How many sockets each edge has opened so far."""
+    """Returns how many sockets each edge has opened so far."""
     return {edge: edge.metric(OPENED) for edge in edges}
 
 
 def edge_of_the_next(before: Mapping[EdgeMetrics, float]) -> EdgeMetrics:
-    """The edge of the only socket that was opened since `before`, which `opened_at` returned."""
+    """Returns the edge of the only socket that was opened since `before`, which `opened_at` returned."""
 
     def grown() -> EdgeMetrics:
         edges = [edge for edge, count in before.items() if edge.metric(OPENED) > count]

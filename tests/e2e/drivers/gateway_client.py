@@ -57,7 +57,7 @@ class UnreadConnection:
         self._flush()
 
     def recv(self, timeout: float | None = None) -> str:
-        """The next frame; TimeoutError when nothing comes for `timeout` seconds, ConnectionClosed at the end."""
+        """Returns the next frame; TimeoutError when none comes for `timeout` seconds, ConnectionClosed at the end."""
         self._socket.settimeout(timeout)
         while not self._texts:
             self._take()
@@ -93,19 +93,19 @@ class UnreadConnection:
 
 
 def watch_request(order_id: str, interval_ms: int, token: str = "") -> Frame:
-    """The frame that asks for the updates of an order, or only for those after a token."""
+    """Returns the frame that asks for the updates of an order, or only for those after a token."""
     request: Frame = {"type": "order_updates_request", "order_id": order_id, "interval_ms": interval_ms}
     return request | ({"token": token} if token else {})
 
 
 def offset_of(frame: Frame) -> int:
-    """The offset of an order's newest record, as the token of a frame or of an answer by REST has it."""
+    """Returns the offset of an order's newest record, as the token of a frame or of an answer by REST has it."""
     offset, _ = position_in(frame["token"])
     return offset
 
 
 def epoch_of(frame: Frame) -> str:
-    """The part of the token of an order that stands for the epoch: the same in all frames of the order."""
+    """Returns the part of the token of an order that stands for the epoch: the same in all frames of the order."""
     token: str = frame["token"]
     return token[:EPOCH_CHARACTERS]
 
@@ -130,7 +130,7 @@ class Connection(Protocol):
         """Sends a frame."""
 
     def recv(self, timeout: float | None = None) -> str | bytes:
-        """The next frame; TimeoutError when none comes in time, ConnectionClosed at the end."""
+        """Returns the next frame; TimeoutError when none comes in time, ConnectionClosed at the end."""
 
 
 @dataclass
@@ -145,7 +145,7 @@ class OrderSocket:
         self.connection.send(frame if isinstance(frame, str) else json.dumps(frame))
 
     def next(self, timeout_s: float = 20.0) -> Frame:
-        """The next frame; TimeoutError when none comes."""
+        """Returns the next frame; TimeoutError when none comes."""
         frame: Frame = json.loads(self.connection.recv(timeout=scaled(timeout_s)))
         self.frames.append(frame)
         return frame
@@ -204,7 +204,7 @@ class GatewayClient:
 
     @contextmanager
     def open_unread(self, path: str = "/update/orders") -> Iterator[OrderSocket]:
-        """Like `open`, but the socket is read only while a caller waits for a frame; otherwise the phone is stalled."""
+        """Opens a socket that is read only while a caller waits for a frame; otherwise the phone is stalled."""
         url = self._gateway.wss + path
         with closing(UnreadConnection(url, self.headers, self._gateway.tls(), scaled(10))) as connection:
             yield OrderSocket(connection)
@@ -218,13 +218,13 @@ class GatewayClient:
 
 
 def gateway_of(stack: RunningStack) -> Gateway:
-    """The gateway of a stack, as its clients see it."""
+    """Returns the gateway of a stack, as its clients see it."""
     gateway = stack.file.gateway
     return Gateway(https=gateway.https, wss=gateway.wss, ca_certificate=str(gateway.ca_certificate))
 
 
 def client_of(stack: RunningStack, user: str) -> GatewayClient:
-    """The phone of one of the gateway's demo users."""
+    """Returns the phone of one of the gateway's demo users."""
     headers = stack.file.credentials[user].headers
     assert headers, f"{user} has no key"
     return GatewayClient(gateway_of(stack), headers)
@@ -241,7 +241,7 @@ class TokenClient(GatewayClient):
         super().__init__(gateway_of(stack), {"Authorization": f"Bearer {self.token}"})
 
     def ticket(self) -> Frame:
-        """The edge's answer to a request for a ticket with this token."""
+        """Returns the edge's answer to a request for a ticket with this token."""
         url = f"{self._gateway.https}/v1/tickets"
         answer = httpx.post(url, headers=self.headers, verify=self._gateway.tls(), timeout=scaled(10))
         assert answer.status_code == 200, answer.text

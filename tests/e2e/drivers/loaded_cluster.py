@@ -30,7 +30,7 @@ class LoadedCluster:
     load: LoadProcess
 
     def instance(self, name: str) -> QueryInstance:
-        """One of the instances."""
+        """Returns one of the instances."""
         return self.cluster.instances[name]
 
     def read_through(self, name: str) -> None:

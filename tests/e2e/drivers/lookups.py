@@ -79,7 +79,7 @@ class InstanceStore:
         self._stub: Any = ShardServiceStub(self._channel)
 
     def values(self, store: str, groups: Iterable[str]) -> State:
-        """The values of a store with one value per group; absent groups are left out."""
+        """Returns the values of a store with one value per group; absent groups are left out."""
         rows: State = {}
         pending = iter(sorted(groups))
         while chunk := list(islice(pending, BATCH)):
@@ -92,7 +92,7 @@ class InstanceStore:
         return rows
 
     def members(self, store: str, groups: Iterable[str]) -> State:
-        """The members of the groups of a store with many values per group."""
+        """Returns the members of the groups of a store with many values per group."""
         return {key: order for group in sorted(groups) for key, order in self._group(store, group).items()}
 
     def _group(self, store: str, group: str) -> State:

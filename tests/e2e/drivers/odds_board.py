@@ -27,7 +27,7 @@ MARKETS: dict[str, Any] = {"store": ODDS, "group_field": "match_id", "limit": 20
 
 
 def matches_of(sport: str) -> dict[str, Any]:
-    """The range of the matches of a sport that are about to start."""
+    """Returns the range of the matches of a sport that are about to start."""
     return {"store": MATCHES, "group": sport, "limit": 50}
 
 
@@ -40,15 +40,15 @@ class OddsWriter:
         self._sequence = itertools.count(1)
 
     def put_match(self, match_id: str) -> None:
-        """A match is about to start."""
+        """Writes a match that is about to start."""
         self._write(MATCHES, (self.sport, match_id, match_id), Match(match_id=match_id, sport=self.sport))
 
     def remove_match(self, match_id: str) -> None:
-        """It has started."""
+        """Removes the match, which has started."""
         self._write(MATCHES, (self.sport, match_id, match_id), None)
 
     def put_market(self, match_id: str, market_id: str, name: str = "match winner") -> None:
-        """A market of a match is there, or has changed."""
+        """Writes a new or changed market of a match."""
         row = Market(market_id=market_id, match_id=match_id, name=name)
         self._write(ODDS, (match_id, market_id, market_id), row)
 

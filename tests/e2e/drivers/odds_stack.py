@@ -41,15 +41,15 @@ class OddsStack:
         return AsyncClient(base_url=f"http://{self.address}", headers=CREDENTIALS, timeout=scaled(60))
 
     def socket(self, path: str) -> connect:
-        """A socket of the customer, by the paths of ws-edge."""
+        """Returns a socket of the customer, by the paths of ws-edge."""
         return connect(f"ws://{self.address}{path}", additional_headers=CREDENTIALS, proxy=None)
 
     def phone(self) -> GatewayClient:
-        """The customer with a client that may stop reading."""
+        """Returns the customer with a client that may stop reading."""
         return GatewayClient(self.gateway, CREDENTIALS)
 
     def sockets(self) -> Mapping[str, float]:
-        """How many sockets each edge that runs has open."""
+        """Returns how many sockets each edge that runs has open."""
         return {name: edge.metric(SOCKETS) for name, edge in self.edges.items() if edge.running}
 
     async def revive(self, *killed: ServiceProcess) -> None:
@@ -110,7 +110,7 @@ def _edges(cluster: QueryCluster, directory: Path) -> dict[str, ServiceProcess]:
 
 @contextmanager
 def _running_gateway(edges: list[str], directory: Path) -> Iterator[tuple[str, Gateway]]:
-    """Envoy with the rendered file; yields its address without TLS, and the one with it."""
+    """Runs Envoy with the rendered file; yields its address without TLS, and the one with it."""
     certificates = Certificates(directory)
     certificates.ensure(datetime.now(UTC))
     http, https, admin = (f"127.0.0.1:{port}" for port in free_ports(3))

@@ -36,11 +36,11 @@ class OrderTable:
         return order_id
 
     def orders(self) -> list[Order]:
-        """All rows as they are now."""
+        """Returns all rows as they are now."""
         return [_order(*row) for row in self.execute(f"SELECT {COLUMNS} FROM orders")]
 
     def changes_made(self) -> int:
-        """How many changes the simulator has committed."""
+        """Returns how many changes the simulator has committed."""
         ((changes,),) = self.execute("SELECT log_sequence_number - snapshot_lsn FROM cdc_simulator.state")
         return int(changes)
 

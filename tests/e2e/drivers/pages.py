@@ -52,7 +52,7 @@ class Person:
         return self.page.get_by_role("form", name="Your sign-in")
 
     def card(self, order_id: str) -> Locator:
-        """The card of an order."""
+        """Returns the card of an order."""
         return self.page.get_by_role("listitem").filter(has_text=order_id)
 
     async def sees(self, place: Locator, text: str) -> None:
@@ -81,7 +81,7 @@ class Person:
 
 @asynccontextmanager
 async def browser_at(address: str) -> AsyncIterator["Visits"]:
-    """A browser that resolves pages against the address; it trusts the certificate of the stack."""
+    """Yields a browser that resolves pages against the address; it trusts the certificate of the stack."""
     async with chromium() as browser:
         yield Visits(browser, address)
 
@@ -93,7 +93,7 @@ class Visits:
         self._browser, self._address = browser, address
 
     async def person(self, **options: Any) -> Person:
-        """A tab of its own; the options are those of a browser's context, for example `color_scheme`."""
+        """Returns a tab of its own; the options are those of a browser's context, for example `color_scheme`."""
         context_options = {"viewport": {"width": 1280, "height": 800}} | options
         context = await self._browser.new_context(base_url=self._address, ignore_https_errors=True, **context_options)
         return Person(await context.new_page())

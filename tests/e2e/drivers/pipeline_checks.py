@@ -52,7 +52,7 @@ def _assert_plain(bootstrap: str, topic: str, expected: Plain, *, repeats: bool)
 
 
 def _without_total(topic: str, value: bytes) -> bytes:
-    """The value without its running total, which must be there."""
+    """Returns the value without its running total, which must be there."""
     if (running := MODELS[topic].running) is None:
         return value
     message, field = running
@@ -77,16 +77,16 @@ def of_group(expected: Expected, group: str) -> Expected:
 
 
 def groups_of(expected: Expected) -> list[str]:
-    """The groups that have rows."""
+    """Returns the groups that have rows."""
     return sorted({key.split(NUL)[0] for key in expected})
 
 
 def first_of(expected: Expected) -> Message:
-    """Any of the rows."""
+    """Returns any of the rows."""
     row = next(iter(expected.values()))
     return row[0] if isinstance(row, list) else row
 
 
 def _choices(expected: Message | list[Message]) -> set[bytes]:
-    """The encoded rows of which any may stand under a key."""
+    """Returns the encoded rows of which any may stand under a key."""
     return {canonical(each) for each in (expected if isinstance(expected, list) else [expected])}

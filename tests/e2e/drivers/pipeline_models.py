@@ -48,17 +48,17 @@ SHOPS: Mapping[str, type[Message]] = {"stores": StoreChange}
 
 
 def member_key(group: str, sort: str, member: str) -> str:
-    """The key of one of many members of a group."""
+    """Returns the key of one of many members of a group."""
     return NUL.join((group, sort, member))
 
 
 def time_sort(time: Timestamp) -> str:
-    """The time as UTC with six decimals: 27 characters."""
+    """Returns the time as UTC with six decimals: 27 characters."""
     return time.ToDatetime(tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def number_sort(number: int) -> str:
-    """The number, 0 or more, as 19 digits."""
+    """Returns the number, 0 or more, as 19 digits."""
     return f"{number:019d}"
 
 
@@ -68,12 +68,12 @@ def canonical(message: Message) -> bytes:
 
 
 def canonical_json(value: Any, message: type[Message]) -> bytes:
-    """The row in canonical form, from its JSON."""
+    """Returns the row in canonical form, from its JSON."""
     return canonical(json_format.ParseDict(value, message()))
 
 
 def plain(messages: Iterable[Message]) -> Plain:
-    """The multiset of the messages."""
+    """Returns the multiset of the messages."""
     return Counter(map(canonical, messages))
 
 
@@ -88,22 +88,22 @@ STORES: dict[str, Callable[[Order], set[Key]]] = {
 
 
 def expected(orders: Iterable[Order], keys: Callable[[Order], set[Key]]) -> State:
-    """The whole content of the store that keeps `keys` of each order."""
+    """Returns the whole content of the store that keeps `keys` of each order."""
     return {key: order for order in orders for key in keys(order)}
 
 
 def orders_by_key(changes: Iterable[OrderChange]) -> Keyed:
-    """The newest row of each order."""
+    """Returns the newest row of each order."""
     return {group: order for (group, _, _), order in _state("orders-by-key", changes).items()}
 
 
 def orders_by_customer(changes: Iterable[OrderChange]) -> Keyed:
-    """The orders of each customer, by the time of their last change."""
+    """Returns the orders of each customer, by the time of their last change."""
     return {member_key(*key): order for key, order in _state("orders-by-customer", changes).items()}
 
 
 def orders_by_item(changes: Iterable[OrderChange]) -> Keyed:
-    """The orders that hold each item, by the time of their placing."""
+    """Returns the orders that hold each item, by the time of their placing."""
     return {member_key(*key): order for key, order in _state("orders-by-item", changes).items()}
 
 
@@ -112,17 +112,17 @@ def _state(store: str, changes: Iterable[OrderChange]) -> State:
 
 
 def bookings_by_customer(changes: Iterable[BookingChange]) -> Keyed:
-    """The bookings of each customer, by the time of booking."""
+    """Returns the bookings of each customer, by the time of booking."""
     return {member_key(row.customer_id, time_sort(row.booked_at), row.booking_id): row for row in rows_after(changes)}
 
 
 def odds_by_match(changes: Iterable[MarketChange]) -> Keyed:
-    """The markets of each match, by name."""
+    """Returns the markets of each match, by name."""
     return {member_key(row.match_id, row.name, row.market_id): row for row in rows_after(changes)}
 
 
 def matches_about_to_start(changes: Iterable[MatchChange]) -> Keyed:
-    """The matches about to start, under the name of that status, by their start."""
+    """Returns the matches about to start, under the name of that status, by their start."""
     group = "MATCH_STATUS_ABOUT_TO_START"
     return {
         member_key(group, time_sort(row.starts_at), row.match_id): row
@@ -146,12 +146,12 @@ def us_share_holders(changes: Iterable[OpenPositionChange]) -> Keyed:
 
 
 def positions_by_key(changes: Iterable[OpenPositionChange]) -> Keyed:
-    """The newest row of each position."""
+    """Returns the newest row of each position."""
     return {row.position_id: row for row in rows_after(changes)}
 
 
 def matches_by_sport_and_status(changes: Iterable[MatchChange]) -> Keyed:
-    """The matches of each sport in each status, by their start."""
+    """Returns the matches of each sport in each status, by their start."""
     return {
         member_key(f"{row.sport}:{MatchStatus.Name(row.status)}", time_sort(row.starts_at), row.match_id): row
         for row in rows_after(changes)
@@ -159,17 +159,17 @@ def matches_by_sport_and_status(changes: Iterable[MatchChange]) -> Keyed:
 
 
 def each_once(events: Iterable[Any]) -> list[Any]:
-    """The rows that events are, of which some may come again."""
+    """Returns the rows that events are, of which some may come again."""
     return list({primary_key(row): row for row in events}.values())
 
 
 def stores_by_key(changes: Iterable[StoreChange]) -> Keyed:
-    """The newest row of each store."""
+    """Returns the newest row of each store."""
     return {row.store_id: row for row in rows_after(changes)}
 
 
 def invoices_by_store(invoices: Iterable[Invoice]) -> Keyed:
-    """The invoices of each store, by the time when they were made."""
+    """Returns the invoices of each store, by the time when they were made."""
     return {member_key(row.store_id, time_sort(row.created_at), row.invoice_number): row for row in each_once(invoices)}
 
 
@@ -243,7 +243,7 @@ def sales_by_store(invoices: Iterable[Invoice]) -> Keyed:
 
 
 def stores_with_sales(records: Iterable[Invoice | StoreChange]) -> Keyed:
-    """Each store with its sales, if it has any."""
+    """Returns each store with its sales, if it has any."""
     invoices, changes = _by_kind(records)
     sales = sales_by_store(invoices)
     return {key: StoreWithSales(store=store, sales=sales.get(key)) for key, store in stores_by_key(changes).items()}
@@ -268,7 +268,7 @@ def _hour(row: Invoice) -> tuple[Timestamp, Timestamp]:
 
 
 def home_delivery(invoices: Iterable[Invoice]) -> Plain:
-    """One value for each invoice with goods that the store sends."""
+    """Returns one value for each invoice with goods that the store sends."""
     return plain(
         HomeDelivery(
             invoice_number=row.invoice_number,
@@ -299,7 +299,7 @@ def loyalty_notifications(invoices: Iterable[Invoice]) -> Plain:
 
 
 def masked_lines(invoices: Iterable[Invoice]) -> Plain:
-    """One value for each line."""
+    """Returns one value for each line."""
     return plain(_masked(row, line) for row in each_once(invoices) for line in row.lines)
 
 

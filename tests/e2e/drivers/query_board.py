@@ -39,7 +39,7 @@ class QueryBoard:
 
 
 def expected_board(first: Expected, step: Expected) -> Expected:
-    """The rows that a board must show, where the members of the first step name the groups of the next."""
+    """Returns the rows that a board must show, where the members of the first step name the groups of the next."""
     board = {}
     for key, row in first.items():
         name = _member(key)

@@ -51,7 +51,7 @@ class QueryLoad:
         self._writing.close()
 
     def written(self) -> int:
-        """How many records have been acknowledged."""
+        """Returns how many records have been acknowledged."""
         return self._writer.log.count
 
     def start_reading(self, home: str, addresses: Mapping[str, str], rate: float) -> None:
@@ -70,18 +70,18 @@ class QueryLoad:
         eventually(steady, timeout_s=60)
 
     def failures(self) -> list[str]:
-        """The reads that failed, and the answers that broke a promise."""
+        """Returns the reads that failed, and the answers that broke a promise."""
         return [each for reader in self._readers for each in [*reader.failed, *reader.checks.broken]]
 
     def take_unanswered(self) -> list[Unanswered]:
-        """The calls that an instance did not answer and another did, since this was asked last."""
+        """Returns the calls that an instance did not answer and another did, since this was asked last."""
         taken = [each for reader in self._readers for each in reader.unanswered]
         for reader in self._readers:
             reader.unanswered.clear()
         return taken
 
     def rates(self) -> str:
-        """How many calls, and keys in them, were answered to each reader a second; for the record."""
+        """Returns how many calls, and keys in them, were answered to each reader a second; for the record."""
         seconds = time.monotonic() - self._began
         rates = (
             f"{reader.home} {reader.answered.total() / seconds:.0f} calls, {reader.checks.answers / seconds:.0f} keys"

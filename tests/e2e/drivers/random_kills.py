@@ -28,7 +28,7 @@ class Kill:
 
 
 def plan_kills(seed: int, victims: Sequence[str], count: int, first: int, changes: int) -> list[Kill]:
-    """`count` kills among the victims, one in each of as many equal parts of the changes from `first` on, but the last
+    """Plans `count` kills of victims, one in each of as many equal parts of the changes from `first` on, but the last
     tenth of all.
     """
     chance = random.Random(f"kills {seed} {victims}")

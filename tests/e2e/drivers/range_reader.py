@@ -21,7 +21,7 @@ class Held(NamedTuple):
 
 
 def held_of(page: Frame) -> Held:
-    """The content of a page by REST."""
+    """Returns the content of a page by REST."""
     return Held({row["key"]: row["row"] for row in page["rows"]}, page["token"])
 
 
@@ -31,12 +31,12 @@ def sort_value_of_now() -> str:
 
 
 def orders_of(customer: str) -> Frame:
-    """The orders of a customer that change from now on."""
+    """Returns the orders of a customer that change from now on."""
     return {"store": "orders-by-customer", "group": customer, "sort_from": sort_value_of_now(), "limit": 1000}
 
 
 def frames_with(socket: OrderSocket, part: str) -> Iterator[Frame]:
-    """The frames from now on that have a part."""
+    """Yields the frames from now on that have a part."""
     while True:
         if part in (frame := socket.next()):
             yield frame
@@ -89,7 +89,7 @@ class RangeReader:
             assert next(frames, None), f"{key} never became {status}: {self.changes}"
 
     def of(self, key: str) -> list[tuple[str, str]]:
-        """The changes of a row: kind and status."""
+        """Returns the changes of a row: kind and status."""
         return [(change, status) for name, change, status in self.changes if name == key]
 
     def _frames(self, deadline: float = float("inf")) -> Iterator[Frame]:

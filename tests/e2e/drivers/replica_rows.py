@@ -68,7 +68,7 @@ def _replicas_of(shard_addresses: Mapping[str, str]) -> Iterator[Any]:
 
 
 def _holders(channels: Mapping[str, grpc.Channel]) -> dict[int, list[tuple[Replica, int]]]:
-    """The replicas that hold each partition, with the offset through which each is current; -1 if it does not serve."""
+    """Returns each partition's replicas, with the offset through which each is current; -1 if it does not serve."""
     holders: defaultdict[int, list[tuple[Replica, int]]] = defaultdict(list)
     for name, channel in channels.items():
         stub: Any = ShardServiceStub(channel)

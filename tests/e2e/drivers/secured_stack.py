@@ -62,12 +62,12 @@ class SecuredStack:
         self.processor = self.new_processor("orders-by-key")
 
     def new_simulator(self, domain: str) -> ServiceProcess:
-        """A simulator of a domain, with a small database of its own."""
+        """Returns a simulator of a domain, with a small database of its own."""
         port, database = free_port(), self._directory / f"{domain}.sqlite3"
         return self._service("cdc-simulator", port, metrics_port=port, domain=domain, database=database, rows=20)
 
     def new_processor(self, *pipelines: str) -> ServiceProcess:
-        """A processor of these pipelines, with checkpoints of its own."""
+        """Returns a processor of these pipelines, with checkpoints of its own."""
         port, files = free_port(), [str(next(PIPELINES.rglob(f"{name}.yaml"))) for name in pipelines]
         settings = {"metrics_port": port, "checkpoints": self._directory / "checkpoints" / pipelines[0]}
         return self._service("stream-processor", port, *files, **settings)
@@ -87,7 +87,7 @@ class SecuredStack:
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=scaled(60))
 
     def newest_order(self) -> str:
-        """The highest order id of the keyed topic, of an order that is not deleted; empty when there is none.
+        """Returns the highest order id of the keyed topic, of an order that is not deleted; empty when there is none.
 
         Raises AssertionError just after the broker's start.
         """
@@ -99,7 +99,7 @@ class SecuredStack:
         return max((key for key, stands in live.items() if stands), default="")
 
     def order(self, order_id: str) -> dict[str, Any]:
-        """The order, as staff get it from the edge. Raises AssertionError while it is not there."""
+        """Returns the order, as staff get it from the edge. Raises AssertionError while it is not there."""
         answer = httpx.get(f"http://{self._edge}/update/orders/{order_id}", headers=STAFF, timeout=scaled(10))
         assert answer.status_code == 200, f"{answer.status_code} {answer.text}"
         body: dict[str, Any] = answer.json()
@@ -126,7 +126,7 @@ class SecuredStack:
         return subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=scaled(60))
 
     def logs(self) -> str:
-        """Everything that any of the services has logged."""
+        """Returns everything that any of the services has logged."""
         return "".join(file.read_text(errors="replace") for file in self._directory.glob("*.log"))
 
     def _service(self, name: str, status_port: int, *arguments: str, **settings: object) -> ServiceProcess:

@@ -45,31 +45,31 @@ class LargeOrders:
         raise AssertionError(f"{MAX_ROUNDS} rounds of changes did not do")
 
     def are_shown(self, frames: Iterable[Frame]) -> bool:
-        """Whether the last frame of each order that the frames are about has its newest row."""
+        """Returns whether the last frame of each order that the frames are about has its newest row."""
         rounds = {order_of(frame): round_of(frame) for frame in frames}
         return bool(rounds) and set(rounds.values()) == {self.round}
 
 
 def order_of(frame: Frame) -> str:
-    """The order that a frame is about; empty when it is about none."""
+    """Returns the order that a frame is about; empty when it is about none."""
     order_id: str = frame.get("data", {}).get("order_id", "")
     return order_id
 
 
 def round_of(frame: Frame) -> int:
-    """The round of the change in a frame; -1 when the order is not known yet."""
+    """Returns the round of the change in a frame; -1 when the order is not known yet."""
     if frame["data"]["status"] == "Unknown":
         return -1
     return int(frame["data"]["tracking_number"].partition("-")[0] or 0)
 
 
 def versions_in(frames: Iterable[Frame]) -> int:
-    """How many versions the frames stand for: those that they contain, and those that they report as skipped."""
+    """Counts the versions that the frames stand for: those that they contain, and those that they report as skipped."""
     return sum(1 + skipped_in(frame) for frame in frames)
 
 
 def skipped_in(frame: Frame) -> int:
-    """The versions that a frame reports as skipped before it."""
+    """Returns the versions that a frame reports as skipped before it."""
     return int(frame.get("skipped", 0))
 
 
@@ -81,11 +81,11 @@ class ActiveReader:
     watchers: OrderWatchers
 
     def frames_of(self, order_id: str) -> Sequence[Frame]:
-        """The frames of an order so far."""
+        """Returns the frames of an order so far."""
         return self.watchers.frames.get(order_id, ())
 
     def all_frames(self) -> list[Frame]:
-        """The frames of all orders so far."""
+        """Returns the frames of all orders so far."""
         return [frame for frames in self.watchers.frames.values() for frame in frames]
 
     def assert_shown(self, orders: LargeOrders) -> None:
@@ -109,15 +109,15 @@ class StalledReader:
         return [active_reader for active_reader in self.active_readers if active_reader.edge == self.edge]
 
     def frames_of(self, order_id: str) -> list[Frame]:
-        """The frames of an order that have been read."""
+        """Returns the frames of an order that have been read."""
         return [frame for frame in self.watch.frames if order_of(frame) == order_id]
 
     def all_frames(self) -> list[Frame]:
-        """The frames of all orders that have been read."""
+        """Returns the frames of all orders that have been read."""
         return [frame for frame in self.watch.frames if order_of(frame)]
 
     def skipped(self) -> int:
-        """The versions that its edge has skipped so far, without those reported to the active readers there."""
+        """Returns the versions that its edge has skipped so far, without those reported to the active readers there."""
         reported = sum(skipped_in(frame) for active_reader in self.beside for frame in active_reader.all_frames())
         return int(self.edge.metric(SKIPPED)) - reported
 
@@ -131,7 +131,7 @@ class StalledReader:
 def stalled_among_active_readers(
     stack: RunningStack, phone: GatewayClient, orders: LargeOrders
 ) -> Iterator[StalledReader]:
-    """All of them watch the orders at interval 0 and have been shown the newest rows; the stalled one reads no more."""
+    """Yields a stalled reader among active ones: all watch at interval 0 and have the newest rows."""
     edges = edges_of(stack)
     with ExitStack() as opened:
         before = opened_at(edges)

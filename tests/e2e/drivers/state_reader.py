@@ -158,7 +158,7 @@ class StateReader:
             self.checks.unchanged(key, seen, fresh_by[self._log.partition_of[key]], began)
 
     async def _answer(self, ask: Callable[[Any, float], Awaitable[Any]]) -> Any:
-        """The answer, the error of an absent key, or None when the read has failed."""
+        """Returns the answer, the error of an absent key, or None when the read has failed."""
         deadline = time.monotonic() + scaled(READ_S)
         why = "no instance is healthy"
         while (left := deadline - time.monotonic()) > 0:

@@ -60,38 +60,38 @@ class StateLog:
         return sum(len(acknowledged) for acknowledged in self._partitions.values())
 
     def newest(self) -> dict[str, Acknowledged]:
-        """The newest record of each key."""
+        """Returns the newest record of each key."""
         return {key: records[-1] for key, records in self._records.items()}
 
     def ends(self) -> dict[int, int]:
-        """The last offset of each partition that has one."""
+        """Returns the last offset of each partition that has one."""
         return {partition: acknowledged[-1][1] for partition, acknowledged in self._partitions.items()}
 
     def due(self, key: str, before: float) -> Acknowledged | None:
-        """The newest record of a key that was acknowledged before a time."""
+        """Returns the newest record of a key that was acknowledged before a time."""
         records = self._records[key]
         place = bisect_left(records, before, key=lambda record: record.at)
         return records[place - 1] if place else None
 
     def due_through(self, partition: int, before: float) -> int:
-        """The last offset of a partition that was acknowledged before a time; -1 when there is none."""
+        """Returns the last offset of a partition that was acknowledged before a time; -1 when there is none."""
         acknowledged = self._partitions[partition]
         place = bisect_left(acknowledged, before, key=lambda each: each[0])
         return acknowledged[place - 1][1] if place else -1
 
 
 def sequence_text(key: str, sequence: int) -> bytes:
-    """A payload that contains its sequence, for readers to compare."""
+    """Returns a payload that contains its sequence, for readers to compare."""
     return f"{sequence} {key}".encode()
 
 
 def sequence_in(payload: bytes) -> int:
-    """The sequence in a payload of `sequence_text`."""
+    """Returns the sequence in a payload of `sequence_text`."""
     return int(payload.split(b" ")[0])
 
 
 def hot_index(chance: random.Random, count: int) -> int:
-    """A place among `count`, the lower ones much more often: the first eighth gets half."""
+    """Returns a place among `count`, the lower ones much more often: the first eighth gets half."""
     return int(chance.random() ** 3 * count)
 
 

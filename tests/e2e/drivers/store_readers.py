@@ -27,7 +27,7 @@ def key_text(key: StateKey) -> str:
 
 
 def store_of_instance(shard_address: str, store: str) -> dict[str, bytes]:
-    """The payloads that the instance itself holds of a store, in all its partitions, by the texts of their keys."""
+    """Returns the payloads that the instance itself holds of a store, in all partitions, by the texts of keys."""
     with closing(grpc.insecure_channel(shard_address)) as channel:
         stub: Any = ShardServiceStub(channel)
         listed = stub.ListPartitions(ListPartitionsRequest(), timeout=scaled(5)).partitions
@@ -37,12 +37,12 @@ def store_of_instance(shard_address: str, store: str) -> dict[str, bytes]:
 
 
 def group_by_rest(client: GatewayClient, store: str, group: str, expected: Expected) -> dict[str, bytes]:
-    """The rows of a group, or the one of a key, in `canonical` form; of the message of those expected."""
+    """Returns the rows of a group, or the one of a key, in `canonical` form; of the message of those expected."""
     return _rows(_pages(client, store, group=group), first_of(expected), group)
 
 
 def window_by_rest(client: GatewayClient, store: str, row: Message, limit: int, **window: str) -> dict[str, bytes]:
-    """The rows of a store between these groups and sort values, `limit` a page; of the message of `row`."""
+    """Returns the rows of a store between these groups and sort values, `limit` a page; of the message of `row`."""
     return _rows(_pages(client, store, limit, **window), row)
 
 

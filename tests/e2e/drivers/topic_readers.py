@@ -19,7 +19,7 @@ DEAD_LETTER_TOPIC = "orders.dead-letter"
 
 
 def count_changes(bootstrap: str, topic: str = "orders") -> int:
-    """How many records the log has ever held."""
+    """Returns how many records the log has ever held."""
     return count_records(bootstrap, topic)
 
 
@@ -71,7 +71,7 @@ class DeadLetters:
         self._bootstrap = bootstrap
 
     def until_value(self, value: bytes) -> DeadLetter:
-        """The letter that holds this value; AssertionError when none comes."""
+        """Returns the letter that holds this value; AssertionError when none comes."""
 
         def find() -> DeadLetter:
             letters = [letter for letter in self.all() if letter.value == value]
@@ -81,7 +81,7 @@ class DeadLetters:
         return eventually(find, timeout_s=30)
 
     def all(self) -> list[DeadLetter]:
-        """Every letter up to now."""
+        """Returns every letter up to now."""
         return [
             DeadLetter(record.key, record.value, {name: str(text, "utf-8") for name, text in record.headers.items()})
             for record in read_topic(self._bootstrap, DEAD_LETTER_TOPIC)
@@ -98,16 +98,16 @@ class OrderHistory:
             self.changes[change.after.order_id or change.before.order_id].append(change)
 
     def newest(self, order_id: str) -> int:
-        """The last version of an order."""
+        """Returns the last version of an order."""
         return len(self.changes[order_id]) - 1
 
     def orders_of(self, customer: str) -> dict[str, Order]:
-        """The rows of a customer after all changes, by their ids."""
+        """Returns the rows of a customer after all changes, by their ids."""
         rows = {order_id: changes[-1].after for order_id, changes in self.changes.items()}
         return {order_id: row for order_id, row in rows.items() if row.customer_id == customer}
 
     def version(self, order_id: str, row: Row) -> int:
-        """The version of a row, by its commit time. Raises AssertionError unless the log has the same row."""
+        """Returns the version of a row, by its commit time. Raises AssertionError unless the log has the same row."""
         committed = Timestamp()
         committed.FromJsonString(row.commit_time or "")
         for version, change in enumerate(self.changes[order_id]):
@@ -118,7 +118,7 @@ class OrderHistory:
 
 
 def order_of(row: Row) -> Order:
-    """The order of a row."""
+    """Returns the order of a row."""
     return json_format.ParseDict(row.value, Order())
 
 
