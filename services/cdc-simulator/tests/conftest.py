@@ -61,7 +61,7 @@ class Process(ServiceProcess):
         super().__init__("cdc_simulator", settings, directory / "simulator.log", port)
 
     def acknowledged(self) -> int:
-        """The metric, or 0 while nothing answers."""
+        """Returns the metric, or 0 while nothing answers."""
         try:
             return int(self.metric("cdc_simulator_acknowledged_lsn"))
         except (OSError, HTTPException):  # it has not begun, or ends while it answers

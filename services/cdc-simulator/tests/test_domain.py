@@ -94,7 +94,7 @@ def test_every_table_keeps_about_its_size_and_everything_happens_often(
 
 
 def has_events(domain: Domain) -> bool:
-    """Whether the rows of the main table never change."""
+    """Returns whether the rows of the main table never change."""
     return any(table.has_events for table in domain.tables if table.name == main_table(domain))
 
 

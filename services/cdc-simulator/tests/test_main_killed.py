@@ -115,18 +115,18 @@ def without_a_kill(domain: Domain) -> Changes:
 
 
 def changes_of(expected: Changes) -> Changes:
-    """Those of the tables that have changes."""
+    """Returns those of the tables that have changes."""
     return {lsn: change for lsn, change in expected.items() if change and "after" in change.DESCRIPTOR.fields_by_name}
 
 
 def events_of(expected: Changes) -> Mapping[str, Any]:
-    """The new rows of the tables that have events, by their ids."""
+    """Returns the new rows of the tables that have events, by their ids."""
     changes = changes_of(expected)
     return {primary_key(row): row for lsn, row in expected.items() if row is not None and lsn not in changes}
 
 
 def events(process: "Process", read_topic: "ReadTopic", domain: Domain) -> Mapping[str, Any]:
-    """The rows on the topics of events without duplicates and times, by their ids."""
+    """Returns the rows on the topics of events without duplicates and times, by their ids."""
     rows: dict[str, Any] = {}
     for table in domain.tables:
         for partition, key, value in read_topic(topic_of(process, table.topic)) if table.has_events else ():
@@ -152,7 +152,7 @@ def without_times(change: Any) -> Any:
 
 
 def published(process: "Process", read_topic: "ReadTopic", domain: Domain) -> Changes:
-    """The changes of all tables that have them, without duplicates, which may differ in their capture time only."""
+    """Returns the changes of all tables that have them, without duplicates, which may differ in capture time only."""
     changes: dict[int, Any] = {}
     for table in (each for each in domain.tables if not each.has_events):
         name_of_key = {"bookings": "customer_id"}.get(table.name)

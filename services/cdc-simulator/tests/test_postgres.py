@@ -85,7 +85,7 @@ def play(tables: PostgresTables, domain: str, mutations: int) -> None:
 
 
 def rows_in_memory(domain: str, mutations: int) -> dict[str, list[Any]]:
-    """The rows that the domain has after so many mutations, by table."""
+    """Returns the rows that the domain has after so many mutations, by table."""
     tables = memory_tables(choose_domain(domain), SMALL, NOW_US)
     first = sum(map(len, tables.values())) + 1
     for number in range(first, first + mutations):

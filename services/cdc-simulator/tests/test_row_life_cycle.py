@@ -55,7 +55,7 @@ PLANT_LIFE_CYCLE = RowLifeCycle("plants", sow, (Step(1, grow),), 0.2)
 def next_mutations(
     rows: MemoryRows, parameters: DatabaseParameters, count: int, life_cycle: RowLifeCycle[Plant] = PLANT_LIFE_CYCLE
 ) -> list[Mutation]:
-    """The next mutation for each of this many random seeds."""
+    """Returns the next mutation for each of this many random seeds."""
     contexts = [StepContext(Random(seed), parameters, NOW_US) for seed in range(count)]
     return [life_cycle.next_mutation({"plants": rows}, context) for context in contexts]
 

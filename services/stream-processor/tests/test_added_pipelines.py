@@ -25,7 +25,7 @@ def processor(tmp_path: Path, kafka: str) -> Iterator[Processor]:
 
 
 def letters(kafka: str, prefix: str) -> list[bytes]:
-    """The names of the pipelines that could not use a record, of each dead letter."""
+    """Returns the names of the pipelines that could not use a record, of each dead letter."""
     return sorted(each.headers[PIPELINES] for each in read_topic(kafka, f"{prefix}orders.dead-letter"))
 
 

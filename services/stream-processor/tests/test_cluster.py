@@ -172,7 +172,7 @@ def test_an_executor_that_hangs_is_given_up_and_costs_its_own_queries_alone(
 
 
 def starts(processor: Processor, name: str) -> int:
-    """How often the query has been started."""
+    """Returns how often the query has been started."""
     lines = processor.log.splitlines()
     return sum(f'"query": "{name}"' in line and '"event": "started"' in line for line in lines)
 

@@ -66,7 +66,7 @@ def history(chance: Random) -> list[OrderChange]:
 
 
 def sent(changes: Sequence[OrderChange], chance: Random) -> list[OrderChange]:
-    """The changes as read from two partitions, with no order between the two, and some of them twice."""
+    """Returns the changes as read from two partitions, with no order between the two, and some of them twice."""
     repeated = [*changes, *chance.sample(changes, 20)]
     halves = [[each for each in repeated if chance.random() < 0.5]]
     halves.append([each for each in repeated if each not in halves[0]])
@@ -77,7 +77,7 @@ def sent(changes: Sequence[OrderChange], chance: Random) -> list[OrderChange]:
 
 
 def newest(changes: Sequence[OrderChange]) -> list[Order]:
-    """The rows that exist at the end."""
+    """Returns the rows that exist at the end."""
     ordered = sorted(changes, key=lambda each: (each.source.epoch, each.source.log_sequence_number))
     last = {(each.after if each.HasField("after") else each.before).order_id: each for each in ordered}
     return [each.after for each in last.values() if each.HasField("after")]

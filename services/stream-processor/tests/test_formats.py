@@ -37,7 +37,7 @@ def test_the_same_changes_in_either_format_are_the_same_records(
 
 
 def record(line: Row) -> tuple[bool, StateRecord, Order]:
-    """Whether the record is a tombstone, its state record without the payload, and its row."""
+    """Returns whether the record is a tombstone, its state record without the payload, and its row."""
     state = StateRecord.FromString(bytes(line.value or line.headers[0].value))
     row = Order.FromString(state.payload)
     state.payload = b""

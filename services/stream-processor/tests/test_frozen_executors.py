@@ -134,11 +134,11 @@ def read_sold(bootstrap: str, topic: str) -> dict[str, int]:
 
 
 def committed(checkpoint: Path) -> int:
-    """The last batch that was committed; -1 without any."""
+    """Returns the last batch that was committed; -1 without any."""
     return max((int(each.name) for each in checkpoint.glob("commits/[0-9]*")), default=-1)
 
 
 def written(checkpoint: Path, batch: int) -> dict[Path, int]:
-    """The files of the state of all batches up to this one, and when each was written."""
+    """Returns the files of the state of all batches up to this one, and when each was written."""
     files = [(each, VERSION.fullmatch(each.name)) for each in checkpoint.glob("state/**/*")]
     return {each: each.stat().st_mtime_ns for each, name in files if name is not None and int(name[1]) <= batch + 1}

@@ -78,7 +78,7 @@ class Scene:
         assert self.processor.get("/readyz")[0] == 200
 
     def starts(self, name: str) -> int:
-        """How often the query has been started."""
+        """Returns how often the query has been started."""
         lines = self.processor.log.splitlines()
         return sum(f'"query": "{name}"' in line and '"event": "started"' in line for line in lines)
 

@@ -32,7 +32,7 @@ def test_each_pipeline_sets_aside_what_it_cannot_use(kafka: str, start_processor
         producer.flush()
 
     def letters(offset: int) -> Counter[str]:
-        """How many letters of the record each pipeline has written."""
+        """Returns how many letters of the record each pipeline has written."""
         written = [each.headers for each in read_topic(kafka, f"{prefix}invoices.dead-letter")]
         return Counter(each[PIPELINES].decode() for each in written if each[OFFSET] == str(offset).encode())
 

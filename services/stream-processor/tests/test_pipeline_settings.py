@@ -33,7 +33,7 @@ REAL_TIME = {"mode": "realtime", "checkpoint": "5s"}
 
 
 def written(directory: Path, name: str, replaced: Mapping[str, Mapping[str, Any]], trigger: Mapping[str, Any]) -> Path:
-    """The file of a shipped pipeline with other keys and another trigger, named by its sink."""
+    """Returns the file of a shipped pipeline with other keys and another trigger, named by its sink."""
     content = yaml.safe_load(next(DOMAINS.rglob(f"{name}.yaml")).read_text())
     content.pop("store", None)
     content["trigger"] = dict(trigger)
@@ -142,13 +142,13 @@ def test_a_group_is_written_once_for_what_a_batch_brings_and_its_state_has_the_m
 
 
 def write_buffers(directory: Path) -> set[int]:
-    """The sizes of the write buffers of all stores of states below the directory, as RocksDB notes them."""
+    """Returns the sizes of the write buffers of all stores of states below the directory, as RocksDB notes them."""
     options = (file.read_text() for file in directory.rglob("OPTIONS-*"))
     return {int(size) for text in options for size in re.findall(r"^\s*write_buffer_size=(\d+)$", text, re.MULTILINE)}
 
 
 def counts_on(bootstrap: str, topic: str) -> list[int]:
-    """The number of invoices that each record tells."""
+    """Returns the number of invoices that each record tells."""
     records = (StateRecord.FromString(each.value or b"") for each in read_topic(bootstrap, topic))
     return [CustomerRewards.FromString(each.payload).invoices for each in records]
 

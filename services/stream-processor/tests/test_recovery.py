@@ -110,7 +110,7 @@ def test_kills_of_driver_and_jvm_lose_nothing(
 
 
 def totals(changes: list[OrderChange]) -> dict[str, int]:
-    """The earnings of each item over all orders that exist at the end."""
+    """Returns the earnings of each item over all orders that exist at the end."""
     earned: dict[str, int] = {}
     for _, row in model(changes, by_order).values():
         for item in row.items:
@@ -119,12 +119,12 @@ def totals(changes: list[OrderChange]) -> dict[str, int]:
 
 
 def read_totals(bootstrap: str, topic: str) -> dict[str, int]:
-    """The sums as read by a consumer that applies the fence."""
+    """Returns the sums as read by a consumer that applies the fence."""
     held = read_fenced(read_topic(bootstrap, topic))
     return {key: OrderItem.FromString(state.payload).unit_price_cents for key, state in held.items()}
 
 
 def checkpoints(processor: Processor) -> int:
-    """How many pipelines have made a checkpoint in this run."""
+    """Returns how many pipelines have made a checkpoint in this run."""
     lines = processor.get("/metrics")[1].splitlines()
     return sum(line.startswith("stream_processor_checkpoints_total") for line in lines)

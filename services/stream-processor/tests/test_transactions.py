@@ -52,7 +52,7 @@ class Writer:
 
 
 def parcel(key: str, name: str) -> tuple[str, int, str, bytes]:
-    """The record of a parcel; its key's number says its partition."""
+    """Returns the record of a parcel; its key's number says its partition."""
     return "parcels", int(key[1:]) % 2, key, json.dumps({"store_id": key, "name": name}).encode()
 
 

@@ -11,7 +11,7 @@ from ws_edge.errors import REASONS, reason_of
 
 
 def closed(edge: RunningEdge) -> dict[str, int]:
-    """The number of closed sockets, by reason; reasons without any are left out."""
+    """Returns the number of closed sockets, by reason; reasons without any are left out."""
     registry = edge.parts.metrics.registry
     counts = {each: registry.get_sample_value("ws_edge_sockets_closed_total", {"reason": each}) for each in REASONS}
     return {reason: int(count) for reason, count in counts.items() if count}

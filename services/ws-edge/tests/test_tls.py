@@ -43,7 +43,7 @@ def credentials(settings: Settings) -> grpc.ChannelCredentials:
 
 
 def trust(authority: trustme.CA, shown: trustme.LeafCert | None = None) -> ssl.SSLContext:
-    """A client that trusts the authority, and shows a certificate if it has one."""
+    """Returns a client that trusts the authority, and shows a certificate if it has one."""
     context = ssl.create_default_context()
     authority.configure_trust(context)
     if shown is not None:

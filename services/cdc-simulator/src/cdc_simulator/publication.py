@@ -24,7 +24,7 @@ class Publication(Protocol):
         """The log sequence number up to which no change needs more work."""
 
     def has_more(self, committed_lsn: int) -> bool:
-        """Whether `publish` would send a change now."""
+        """Returns whether `publish` would send a change now."""
 
     def publish(self, committed_lsn: int) -> None:
         """Sends the changes that may be sent now. Raises DatabaseError and PublishError."""

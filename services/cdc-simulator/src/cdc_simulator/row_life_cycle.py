@@ -100,7 +100,7 @@ def take_step(row: R, steps: Sequence[Step], context: StepContext) -> R | None:
 
 
 def delete(_row: object, _context: StepContext) -> None:
-    """The step after which there is no row."""
+    """Ends the row: after this step there is none."""
 
 
 def another(choices: Sequence[T], present: T, random: Random) -> T:

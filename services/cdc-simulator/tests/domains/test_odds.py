@@ -39,7 +39,7 @@ MARKET_ROW = MarketRow(42 * 8 + 3, "goals", (Outcome("over", 1900), Outcome("und
 
 
 def steps_to_the_end(count: int, parameters: DatabaseParameters) -> list[tuple[MatchRow, MatchRow]]:
-    """The rows before and after each step of this many matches, from scheduled to finished."""
+    """Returns the rows before and after each step of this many matches, from scheduled to finished."""
     steps = []
     for number in range(1, count + 1):
         context = StepContext(Random(number), parameters, NOW_US)

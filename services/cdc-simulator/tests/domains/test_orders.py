@@ -55,7 +55,7 @@ def test_they_have_all_statuses(parameters: DatabaseParameters) -> None:
 
 
 def steps_to_the_end(count: int, parameters: DatabaseParameters) -> list[tuple[OrderRow, OrderRow]]:
-    """The rows before and after each step of this many orders, from placed to finished."""
+    """Returns the rows before and after each step of this many orders, from placed to finished."""
     steps = []
     for number in range(1, count + 1):
         random = Random(number)

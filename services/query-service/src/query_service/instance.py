@@ -274,5 +274,5 @@ def _consumer(settings: Settings) -> Consumer:
 
 
 def wall_ms() -> int:
-    """The time of the wall clock, in milliseconds since 1970."""
+    """Returns the time of the wall clock, in milliseconds since 1970."""
     return time.time_ns() // 1_000_000

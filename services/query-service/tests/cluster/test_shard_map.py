@@ -244,7 +244,7 @@ THREE = [Member(f"query-{number}", f"h:{number}", f"s:{number}", 10, version=1) 
 
 
 def patient(replicas: int = 2) -> tuple[MemberTracker, ShardMap]:
-    """A tracker that waits for a minute, and its map of three members."""
+    """Returns a tracker that waits for a minute, and its map of three members."""
     tracker = MemberTracker(THREE[0], replicas, 30, replace_after_s=60)
     return tracker, tracker.update(frozenset(THREE), 0)
 

@@ -55,7 +55,7 @@ class Scene:
         )
 
     def instance(self, name: str, **settings: object) -> Process:
-        """An instance that has not been started."""
+        """Returns an instance that has not been started."""
         port, shard_port, metrics_port = free_ports(3)
         values: dict[str, object] = {
             "kafka_bootstrap": self._kafka,

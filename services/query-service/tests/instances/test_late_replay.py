@@ -27,13 +27,13 @@ def new(group: str) -> str:
 
 
 async def sorts(process: "Process", group: str) -> list[str]:
-    """The sort values under which the order stands in a group."""
+    """Returns the sort values under which the order stands in a group."""
     answer = await process.stub.ScanStates(query.ScanStatesRequest(store="rows", group=group), timeout=10)
     return [state.key.sort for state in answer.states]
 
 
 async def is_forgotten(process: "Process", group: str) -> bool:
-    """Whether the deletion of the order under its first sort value is no longer known."""
+    """Returns whether the deletion of the order under its first sort value is no longer known."""
     request = query.BatchGetStatesRequest(store="rows")
     request.keys.add(key=state_pb2.StateKey(group=group, sort="1", member="order"))
     (result,) = (await process.stub.BatchGetStates(request, timeout=10)).results

@@ -68,7 +68,7 @@ def knows(process: "Process", misplaced: int) -> bool:
 
 
 async def served(process: "Process", keys: Iterable[str]) -> dict[str, object]:
-    """The value of each key at an instance, or the status of its refusal."""
+    """Returns the value of each key at an instance, or the status of its refusal."""
     answers: dict[str, object] = {}
     for key in keys:
         request = query.GetStateRequest(store="rows", key=state_pb2.StateKey(group=key))

@@ -59,7 +59,7 @@ def get(customer: str) -> query.GetStateRequest:
 
 
 async def latest(process: "Process", customer: str) -> object:
-    """The customer's latest booking as an instance answers it; None when there is none."""
+    """Returns the customer's latest booking as an instance answers it; None when there is none."""
     try:
         answer = await process.stub.GetState(get(customer), timeout=10)
     except grpc.aio.AioRpcError as error:

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
 
 
 async def get(process: "Process", store: str, group: str) -> grpc.StatusCode | bytes:
-    """The payload of a key, or the status of a call that fails."""
+    """Returns the payload of a key, or the status of a call that fails."""
     request = query.GetStateRequest(store=store, key=state_pb2.StateKey(group=group))
     try:
         return (await process.stub.GetState(request, timeout=10)).state.payload

@@ -58,7 +58,7 @@ async def payments(kafka: str, create_topic: Callable[..., str], make_scene: "Ma
 
 
 async def served(process: "Process", key: str, bounds: query_pb2.Bounds | None = None) -> object:
-    """The value that an instance serves, or the status of its refusal."""
+    """Returns the value that an instance serves, or the status of its refusal."""
     request = query.GetStateRequest(store="payments", key=state_pb2.StateKey(group=key), bounds=bounds)
     try:
         return json.loads((await process.stub.GetState(request, timeout=None if bounds else 10)).state.payload)

@@ -48,7 +48,7 @@ class Cluster:
         self.dispatch = Dispatch(view, self.local, self.peers.of, order, hedging, 0.5, metrics, clock)
 
     def lookup(self, rank: int) -> FakeReads:
-        """The lookup of the member at this rank."""
+        """Returns the lookup of the member at this rank."""
         member = self.view.shard_map.ranked(*SHARD)[rank - 1]
         return self.local if member == self.view.me else self.peers.reads[member]
 

@@ -45,13 +45,13 @@ def in_order(encoded: object) -> tuple[list[query_pb2.KeyResult], list[query_pb2
 
 
 def owner_of(pair: ServedPair, store: str, group: str) -> ServedStores:
-    """The instance that is asked first for a group."""
+    """Returns the instance that is asked first for a group."""
     view = pair.here.view
     return pair.there if view.shard_map.ranked(store, view.partition_of(store, group))[0] == pair.member else pair.here
 
 
 async def ending(stores: ServedStores, request: api.GetStateRequest) -> bytes | Ending:
-    """How the internal service of an instance ends a get."""
+    """Returns how the internal service of an instance ends a get."""
     wrapped = shard.GetStateRequest(query=request)
     try:
         answer = stores.shards["GetState"].answer(wrapped.SerializeToString(), None)
@@ -62,7 +62,7 @@ async def ending(stores: ServedStores, request: api.GetStateRequest) -> bytes | 
 
 
 def forwarded(ended: bytes | Ending) -> bytes | Ending:
-    """The same, as an instance says it that has passed the get on."""
+    """Returns the same, as an instance says it that has passed the get on."""
     if isinstance(ended, bytes):
         response = get_response(ended)
         response.freshness.forwarded = True

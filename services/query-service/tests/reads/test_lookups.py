@@ -41,7 +41,7 @@ def get(group: str, **bounds: object) -> query.GetStateRequest:
 
 
 def batch(*keys: tuple[str, int | None], wait: float = 0) -> query.BatchGetStatesRequest:
-    """A batch of groups, each with the offset that the caller already has."""
+    """Returns a batch of groups, each with the offset that the caller already has."""
     request = query.BatchGetStatesRequest(store=STORE)
     for group, after in keys:
         each = request.keys.add(key=state_pb2.StateKey(group=group))

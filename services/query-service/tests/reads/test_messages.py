@@ -10,7 +10,7 @@ FRESHNESS = Freshness(2, 3, 4, 77, 99, "query-1")
 
 
 def deletion(flags: int = 0) -> bytes:
-    """A remembered deletion at offset 5."""
+    """Returns a remembered deletion at offset 5."""
     return HEADER.pack(1, 2, 5, 1_700_000_000, 0, DELETED | flags)
 
 

@@ -38,7 +38,7 @@ class Cluster:
         return self.ranks_within(None)
 
     def ranks_within(self, max_lag_ms: int | None) -> list[int]:
-        """The ranks in the order in which a query with this bound asks them."""
+        """Returns the ranks in the order in which a query with this bound asks them."""
         order = self.preference.order(SHARD, query_pb2.Bounds(max_lag_ms=max_lag_ms))
         return [self.ranked.index(member) + 1 for member in order]
 

@@ -28,7 +28,7 @@ ABSENT = AbsentError(
 
 
 def over_the_wire(failure: LookupFailedError) -> tuple[grpc.StatusCode, LookupFailedError]:
-    """The status of a call that fails, and the failure that the peer which made it has."""
+    """Returns the status of a call that fails, and the failure that the peer which made it has."""
     code, text, trailing = ending_of(failure)
     error = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(*trailing), text)
     return code, failure_of(error, "query-2")

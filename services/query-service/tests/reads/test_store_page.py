@@ -177,7 +177,7 @@ def scan_query(*, reverse: bool = False) -> ScanStatesRequest:
 
 
 def page(*groups: str, end: str | None = None, reverse: bool = False) -> Page:
-    """A page of one partition that has been read up to a key, or to the end."""
+    """Returns a page of one partition that has been read up to a key, or to the end."""
     token = "" if end is None else page_token.encode_scan(scan_query(reverse=reverse), Cursor(end.encode()))
     return Page([row_of(group) for group in groups], token, None)
 

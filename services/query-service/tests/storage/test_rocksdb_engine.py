@@ -70,7 +70,7 @@ KEYS = [b"%04d" % number for number in range(1000)]
 
 
 def cold_path(path: Path) -> Path:
-    """A database of 1,000 rows that no process has read."""
+    """Returns a database of 1,000 rows that no process has read."""
     engine = RocksdbOpener(8 << 20, 8 << 20).open(path)
     engine.write([(key, b"row") for key in KEYS])
     engine.close()

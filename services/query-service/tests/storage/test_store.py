@@ -238,7 +238,7 @@ def test_a_row_without_a_time_is_never_too_old(timed_store: PartitionStore) -> N
 
 
 def older(store: PartitionStore, key: bytes) -> list[bytes]:
-    """The versions before the newest, the newest of them first."""
+    """Returns the versions before the newest, the newest of them first."""
     newest = store.get(key)
     assert newest is not None
     return list(store.older_versions(key, offset_of(newest)))

@@ -57,7 +57,7 @@ def java_column(
     configuration: Sequence[DataType | Java | str | int | dict[str, str] | dict[str, int] | list[str]],
     columns: Sequence[Column],
 ) -> Column:
-    """A column function of ColumnFunctions.java, made with `configuration` and applied to `columns`."""
+    """Returns a column function of ColumnFunctions.java, made with `configuration` and applied to `columns`."""
     arguments = [_java(spark, each) for each in configuration]
     java = getattr(_jvm(spark).io.statecast.spark.ColumnFunctions, function)(*arguments)
     return Column(java.apply(_jvm(spark).PythonUtils.toSeq([cast(Any, column)._jc for column in columns])))
@@ -117,7 +117,7 @@ def json_texts(text: Column, shape: StructType) -> Column:
 
 
 def pattern_problem(spark: SparkSession, pattern: str) -> str | None:
-    """Why the text is no regular expression of Java's, None if it is one."""
+    """Returns why the text is no regular expression of Java's, None if it is one."""
     try:
         _jvm(spark).java.util.regex.Pattern.compile(pattern)
     except PySparkException as error:
@@ -196,7 +196,7 @@ def table_join(lines: DataFrame, forget: timedelta, source_alone: bool, joined_a
 
 
 def partition_keys(spark: SparkSession) -> list[str]:
-    """A `primary_key` for each partition of the state, by which a truncation's line reaches it in previous_rows.
+    """Returns a `primary_key` per partition of the state, by which a truncation's line reaches it in previous_rows.
 
     By the session's number of shuffle partitions, which must be that of the checkpoint; the query fails otherwise.
     """
@@ -205,7 +205,7 @@ def partition_keys(spark: SparkSession) -> list[str]:
 
 
 def plan_text(frame: DataFrame) -> str:
-    """Spark's physical plan of a streaming DataFrame, without running it."""
+    """Returns Spark's physical plan of a streaming DataFrame, without running it."""
     execution = cast(Any, frame)._jdf.queryExecution()
     return str(_jvm(frame.sparkSession).PythonSQLUtils.explainString(execution, "simple"))
 
@@ -216,7 +216,7 @@ def spark_jars() -> list[Path]:
 
 
 def task_slots(spark: SparkSession) -> tuple[int, int]:
-    """The task slots of all executors that have registered, and those with a task; a local master is like a cluster.
+    """Returns the task slots of all registered executors, and those with a task; a local master is like a cluster.
 
     A task that was told to end counts until it has.
     """

@@ -67,7 +67,7 @@ def test_after_a_stop_and_a_start_no_record_is_written_twice(kafka: str, prefix:
 
 
 def written(bootstrap: str, prefix: str) -> list[int]:
-    """The sequences of all records on the keyed topic."""
+    """Returns the sequences of all records on the keyed topic."""
     records = read_topic(bootstrap, f"{prefix}orders-by-key")
     return [StateRecord.FromString(each.value or b"").sequence for each in records]
 

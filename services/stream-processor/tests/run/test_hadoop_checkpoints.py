@@ -80,5 +80,5 @@ def test_a_restart_goes_on_and_nobody_else_does(
 
 
 def commits(directory: Path) -> int:
-    """How many batches are committed."""
+    """Returns how many batches are committed."""
     return len([*(directory / "checkpoints" / "latest" / "commits").glob("[0-9]*")])

@@ -38,12 +38,12 @@ class FakeLetters:
             self.letters.append(DeadLetter(0, len(self.letters), b"key", b"value", headers))
 
     def ends(self, topics: Iterable[str]) -> dict[str, dict[int, int]]:
-        """The end of the only partition."""
+        """Returns the end of the only partition."""
         assert list(topics) == [TOPIC]
         return {TOPIC: {0: len(self.letters)}}
 
     def read(self, topic: str, starts: Mapping[int, int]) -> list[DeadLetter]:
-        """The letters from there on."""
+        """Returns the letters from there on."""
         assert topic == TOPIC
         return self.letters[starts.get(0, 0) :]
 

@@ -124,7 +124,7 @@ def test_pipelines_that_disturb_each_other_are_refused(
 
 
 def chained(shipped: Callable[..., Pipeline], name: str, source: str, sink: str, **more: str) -> Pipeline:
-    """A pipeline of orders from one keyed topic to another."""
+    """Returns a pipeline of orders from one keyed topic to another."""
     table = {"topic": source, "message": "statecast.orders.v1.Order", "format": "table", **more}
     return shipped("orders-by-key", name=name, source=table, sink={"topic": sink})
 

@@ -107,6 +107,6 @@ def take_large_records(kafka: str, topic: str) -> None:
 
 
 def counted(processor: Processor) -> str:
-    """The dead letters that count against the limit."""
+    """Returns the dead letters that count against the limit."""
     lines = processor.get("/metrics")[1].splitlines()
     return next((line.split()[-1] for line in lines if line.startswith("stream_processor_dead_letters{")), "")

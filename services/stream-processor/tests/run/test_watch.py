@@ -105,7 +105,7 @@ def test_the_end_of_the_jvm_is_told(watched: Callable[..., WatchedQuery]) -> Non
 
 
 def progress_of(batch: int, rows: int = 100) -> dict[str, object]:
-    """A progress as Spark makes it, with two state partitions."""
+    """Returns a progress as Spark makes it, with two state partitions."""
     operator = {"numRowsTotal": 7, "memoryUsedBytes": 9, "commitTimeMs": 400, "numShufflePartitions": 2}
     durations = {"triggerExecution": 10_000, "walCommit": 20, "commitOffsets": 30}
     source = {"endOffset": f'{{"orders": {{"0": {10 * batch}, "1": {batch}}}}}'}

@@ -222,7 +222,7 @@ def test_a_sum_that_spark_would_not_form_exactly_is_refused(shipped: Callable[..
 
 
 def sold(invoice: str, hours: float, committed: float, cents: int = 100) -> InvoiceChange:
-    """An invoice that was created, and committed, this many hours after START."""
+    """Returns an invoice that was created, and committed, this many hours after START."""
     row = Invoice(invoice_number=invoice, store_id="s", total_amount_cents=cents)
     row.created_at.FromDatetime(START + timedelta(hours=hours))
     source = change(None, order(), 1).source

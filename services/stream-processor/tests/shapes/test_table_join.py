@@ -53,7 +53,7 @@ def sales(key: str, amount: int) -> StoreSales:
 
 
 def record(change: Change) -> tuple[str, Record]:
-    """The record of a keyed topic that says so, with its topic."""
+    """Returns the record of a keyed topic that says so, with its topic."""
     topic, key, (epoch, sequence), row = change
     state = StateRecord(epoch=epoch, sequence=sequence)
     state.source.commit_time.FromSeconds(sequence)
@@ -65,7 +65,7 @@ def record(change: Change) -> tuple[str, Record]:
 
 
 def plain_record(change: Change) -> tuple[str, Record]:
-    """The same of a topic with the rows themselves as values."""
+    """Returns the same of a topic with the rows themselves as values."""
     topic, key, _, row = change
     return topic, Record(0, 0, key.encode(), row and row.SerializeToString(), {})
 
@@ -84,14 +84,14 @@ def history(chance: Random) -> list[Change]:
 
 
 def sent(changes: Sequence[Change], chance: Random) -> list[Change]:
-    """The changes with some of them once more, later on: near each other in the wrong order."""
+    """Returns the changes with some of them once more, later on: near each other in the wrong order."""
     repeated = [*changes, *chance.sample(changes, 30)]
     places = {id(change): place for place, change in enumerate(changes)}
     return sorted(repeated, key=lambda change: places[id(change)] + chance.randrange(20))
 
 
 def joined(stores: Sequence[Change], sold: Sequence[Change], kind: str) -> Rows:
-    """The records that must stand on the topic after the changes of each table, of which the last of a key counts."""
+    """Returns the records that must stand on the topic after the changes of each table; the last of a key counts."""
     left = {key: row for topic, key, _, row in stores if topic == STORES}
     left = {key: row for key, row in left.items() if isinstance(row, Store) and row.city != CLOSED}
     right = {key: row for topic, key, _, row in sold if topic == SALES}
@@ -101,12 +101,12 @@ def joined(stores: Sequence[Change], sold: Sequence[Change], kind: str) -> Rows:
 
 
 def read(records: Sequence[Record]) -> Rows:
-    """The rows that a reader with the fence holds."""
+    """Returns the rows that a reader with the fence holds."""
     return {key: StoreWithSales.FromString(state.payload) for key, state in read_fenced(records).items()}
 
 
 def versions(records: Sequence[Record]) -> dict[str, list[tuple[int, bytes | None]]]:
-    """By key, the sequence and the value of each record."""
+    """Returns, by key, the sequence and the value of each record."""
     written: dict[str, list[tuple[int, bytes | None]]] = defaultdict(list)
     for each in records:
         state = StateRecord.FromString(each.value or each.headers["statecast-state-record"])

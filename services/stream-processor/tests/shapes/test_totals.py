@@ -42,7 +42,7 @@ def by_card(records: list[Record]) -> Notifications:
 
 
 def sent(changes: list[InvoiceChange], chance: Random) -> list[InvoiceChange]:
-    """The changes as read from several partitions: near each other in the wrong order, some of them twice."""
+    """Returns the changes as read from several partitions: near each other in the wrong order, some of them twice."""
     repeated = [*changes, *chance.sample(changes, len(changes) // 5)]
     places = {id(change): place for place, change in enumerate(changes)}
     return sorted(repeated, key=lambda change: places[id(change)] + chance.randrange(25))

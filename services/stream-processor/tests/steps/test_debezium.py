@@ -31,7 +31,7 @@ def sample(name: str) -> dict[str, Any]:
 
 
 def with_row(**columns: object) -> dict[str, Any]:
-    """A creation with columns of its row replaced."""
+    """Returns a creation with columns of its row replaced."""
     created = sample("create")
     return {**created, "after": {**created["after"], **columns}}
 
@@ -117,7 +117,7 @@ VALUES: list[Any] = [["a", None], [[1, 2], []], {"a": None, "b": "ü"}]
 
 
 def placed(name: str, **place: object) -> dict[str, Any]:
-    """A sample with another place in the log."""
+    """Returns a sample with another place in the log."""
     return {**sample(name), "source": {**sample(name)["source"], **place}}
 
 

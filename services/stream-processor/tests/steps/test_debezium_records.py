@@ -94,7 +94,7 @@ def batch(spark: SparkSession, types: MessageTypes) -> OneBatch:
 
 
 def pipeline_of(name: str, types: MessageTypes) -> Pipeline:
-    """A pipeline of the change message with a name."""
+    """Returns a pipeline of the change message with a name."""
     source = {"topic": "rows", "message": f"test.{name}Change", "format": "debezium-json"}
     content = {"name": "rows", "source": source, "group_by": "id", "keep": "latest", "sink": {"topic": "sink"}}
     return shapes.check("rows.yaml", PipelineFile.model_validate(content), Contract(types.descriptor_set))
@@ -106,7 +106,7 @@ def samples(name: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def of_types(settings: str) -> dict[int, dict[str, Any]]:
-    """The records of the table of types, by their row's id."""
+    """Returns the records of the table of types, by their row's id."""
     saved = samples("rim-of-types")
     [schema] = saved.get(f"{settings}-schema", [{}])
     rows = {change["after"]["id"]: change for change in saved[settings]}
@@ -114,7 +114,7 @@ def of_types(settings: str) -> dict[int, dict[str, Any]]:
 
 
 def with_row(change: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
-    """The change with another row."""
+    """Returns the change with another row."""
     payload = {**change.get("payload", change), "after": row}
     return {**change, "payload": payload} if "schema" in change else payload
 
@@ -239,7 +239,7 @@ INFINITE = [
 
 
 def whole_row(settings: str) -> dict[str, Any]:
-    """A row with a value in each column, but for months, which are lost where they are counted in microseconds."""
+    """Returns a row with a value in each column, but for months, which are lost when counted in microseconds."""
     change = of_types(settings)[1]
     row = change.get("payload", change)["after"]
     hstore = json.dumps(row["hs"], separators=(",", ":")) if settings == "nanos" else FULL["hs"]

@@ -48,7 +48,7 @@ class Shop:
         return shapes.check("sales.yaml", PipelineFile.model_validate(whole), self.contract)
 
     def change(self, operation: str, **content: object) -> Any:
-        """A change of a row."""
+        """Returns a change of a row."""
         source = {"epoch": 1, "log_sequence_number": 1, "table": "sales"}
         document = {"operation": operation, "source": source, **content}
         return json_format.ParseDict(document, self.types.message_class(sales.CHANGE)())
@@ -59,7 +59,7 @@ class Shop:
         return [self.change("OPERATION_CREATE", after=row) for row in numbered]
 
     def written(self, pipeline: Pipeline, changes: Sequence[Message | bytes]) -> Written:
-        """The records on the topic after the changes, by key."""
+        """Returns the records on the topic after the changes, by key."""
         message = self.types.message_class(pipeline.sink.full_name)
         rows = [line for line in self.batch.written(pipeline, *changes) if line.value is not None]
         payloads = {bytes(line.key).decode(): StateRecord.FromString(bytes(line.value)).payload for line in rows}
@@ -86,7 +86,7 @@ def turnover(**numbers: str) -> dict[str, Any]:
 
 
 def debezium(**columns: object) -> bytes:
-    """The creation of a row in Debezium's JSON."""
+    """Returns the creation of a row in Debezium's JSON."""
     after = {"sale_id": 1, "shop": "a", "amount": 1, **columns}
     return json.dumps({"op": "c", "source": {"lsn": 7}, "before": None, "after": after}).encode()
 

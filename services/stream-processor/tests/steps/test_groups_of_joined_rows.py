@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 def joined(number: str, lines: int, sequence: int, city: str | None) -> tuple[bytes, bytes]:
-    """A record of invoices-with-store: 250 hundredths per line, in a store of that city, which may be unknown."""
+    """Makes a record of invoices-with-store: 250 hundredths per line, in a store of that city, which may be unknown."""
     row = invoice(number, items=["item"] * lines)
     message = InvoiceWithStore(invoice=row, store=None if city is None else Store(store_id="store-1", city=city))
     source = invoice_change(None, row, sequence).source

@@ -52,7 +52,7 @@ def random_object(chance: Random, depth: int) -> dict[str, object]:
 
 
 def as_text(value: object) -> str | None:
-    """The text that stands for the value in a struct of texts; that of an object or an array has no spaces."""
+    """Returns the text that stands for the value in a struct of texts; that of an object or an array has no spaces."""
     if value is None or isinstance(value, str):
         return value
     return compact(value)
@@ -67,7 +67,7 @@ def compact(value: object) -> str:
 
 
 def same(text: str | None, value: object) -> bool:
-    """Whether the text is that of the value; texts within it may be escaped in another way."""
+    """Returns whether the text is that of the value; texts within it may be escaped in another way."""
     if not isinstance(value, dict | list):
         return text == as_text(value)
     assert text is not None

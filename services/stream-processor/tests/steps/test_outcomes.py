@@ -40,7 +40,7 @@ def play(batches_of: BatchesOf) -> Playing:
 
 
 def timed(each: OrderChange, seconds: int) -> OrderChange:
-    """The change, committed so many seconds later than its place says."""
+    """Returns the change, committed so many seconds later than its place says."""
     each.source.commit_time.FromDatetime(each.source.commit_time.ToDatetime() + timedelta(seconds=seconds))
     return each
 

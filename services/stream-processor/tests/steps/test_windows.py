@@ -42,7 +42,7 @@ def at(hours: float, milliseconds: int = 0) -> datetime:
 
 
 def sold(sequence: int, created: datetime, committed: datetime, cents: int = 100) -> InvoiceChange:
-    """A new invoice of the store `s`."""
+    """Returns a new invoice of the store `s`."""
     row = invoice(f"invoice-{sequence}", items=["item"])
     row.store_id = "s"
     row.total_amount_cents = cents

@@ -186,7 +186,7 @@ def revoke(settings: Settings, principal: str, *, lift: bool) -> int:
 
 
 def writer_of(settings: Settings) -> KafkaWriter | None:
-    """The writer to Kafka; None when the settings name no broker."""
+    """Returns the writer to Kafka; None when the settings name no broker."""
     if not settings.kafka_bootstrap:
         return None
     return KafkaWriter(settings, settings.kafka_timeout_ms / 1000, settings.topic_prefix)

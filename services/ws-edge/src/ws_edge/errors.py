@@ -217,7 +217,10 @@ REASONS = tuple(close.reason for close in (*OTHERS, *BY_EDGE.values()))
 
 
 def reason_of(stalled: bool, end_code: int | None, code: int) -> str:
-    """The reason, one of REASONS. `end_code` is the code this side has closed with, `code` the one that was seen."""
+    """Returns the reason, one of REASONS.
+
+    `end_code` is the code this side has closed with, `code` the one that was seen.
+    """
     if stalled:
         return "stalled"
     if end_code is not None:
@@ -226,5 +229,5 @@ def reason_of(stalled: bool, end_code: int | None, code: int) -> str:
 
 
 def by_protocol(code: int, reason: str) -> Any:
-    """The ASGI event that says that the protocol has closed the socket."""
+    """Returns the ASGI event that says that the protocol has closed the socket."""
     return {"type": "websocket.disconnect", "code": code, "reason": reason, BY_PROTOCOL: True}

@@ -31,7 +31,7 @@ async def ticket(edge: RunningEdge, consumer: str = "customer-0001", expires_at:
 
 
 def offers(*tickets: str) -> list[str]:
-    """The subprotocols that a browser offers with these tickets."""
+    """Returns the subprotocols that a browser offers with these tickets."""
     return [JSON_SUBPROTOCOL, *(TICKET_SUBPROTOCOL + each for each in tickets)]
 
 

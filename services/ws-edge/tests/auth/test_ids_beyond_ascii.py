@@ -36,7 +36,7 @@ async def utf8_edge() -> AsyncIterator[RunningEdge]:
 
 
 async def own_row(socket: ClientConnection) -> str:
-    """The customer of the first row of a range."""
+    """Returns the customer of the first row of a range."""
     async with asyncio.timeout(30):
         while "rows" not in (frame := json.loads(await socket.recv())):
             assert "ended" not in frame

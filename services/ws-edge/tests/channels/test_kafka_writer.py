@@ -19,7 +19,7 @@ Kept = tuple[int | None, bytes | None, bytes | None]
 
 
 def records_of(bootstrap: str, topic: str, number: int, count: int) -> list[Kept]:
-    """The first records of a partition: offset, key and value."""
+    """Returns the first records of a partition: offset, key and value."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False})
     try:
         consumer.assign([TopicPartition(topic, number, 0)])

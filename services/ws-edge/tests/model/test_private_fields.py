@@ -101,7 +101,7 @@ async def begin(client: StreamClient, watch: dict[str, Any]) -> None:
 
 
 def held(client: StreamClient, path: str = "") -> dict[str, Any]:
-    """The only row of a place."""
+    """Returns the only row of a place."""
     (row,) = client.rows[1, path].values()
     return dict(row)
 
@@ -137,7 +137,7 @@ async def test_a_socket_is_told_what_its_consumer_may_see(kind: str, delta: bool
 
 
 def names_in(client: StreamClient) -> set[str]:
-    """The fields of all deltas that have come, by name."""
+    """Returns the fields of all deltas that have come, by name."""
     rows = [row for frame in client.frames for row in frame.get("rows", [])]
     assert all("row" not in row for row in rows[1:]), "all but the first come as deltas"
     return {name for row in rows for name in (*row.get("delta", {}), *row.get("changed", []))}
@@ -260,7 +260,7 @@ PATHS = st.lists(NAMES, min_size=1, max_size=3).map(tuple)
 
 
 def secret_places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where the document holds the secret."""
+    """Yields where the document holds the secret."""
     if value == SECRET:
         yield path
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

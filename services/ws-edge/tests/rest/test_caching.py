@@ -32,7 +32,7 @@ def member(name: str, store: str = "orders-by-item", group: str = "item-1") -> S
 
 @asynccontextmanager
 async def running(**settings: Any) -> AsyncIterator[tuple[RunningEdge, AsyncClient]]:
-    """An edge with two stores for everyone, each with a row, and one that is personal; calls of customer-0001."""
+    """Runs an edge with two stores for everyone, each with a row, and one that is personal; calls of customer-0001."""
     async with RunningEdge(kafka=True, stores=STORES, **settings) as edge:
         edge.query.put(StoreKey("orders-by-key", "1"), Order(order_id="1"))
         edge.query.put(member("1"), Order(order_id="1"))

@@ -29,7 +29,7 @@ class Tab:
     async def is_given_a_token(
         self, seconds: float, consumer: str = "customer-0001", groups: str = "customers"
     ) -> None:
-        """From now on the gateway sends the headers of another token."""
+        """Makes the gateway send the headers of another token from now on."""
         headers = self._edge.headers(consumer, groups, expires_at=time.time() + seconds)
         await self._context.set_extra_http_headers(headers)
 
@@ -44,7 +44,7 @@ class Tab:
         await self.page.keyboard.press("Enter")
 
     def put(self, status: "OrderStatus.ValueType") -> None:
-        """The order changes."""
+        """Changes the order."""
         row = Order(order_id="order-1", customer_id="customer-0001", status=status, currency="EUR", total_cents=1250)
         self._edge.query.put(MEMBER, row)
 

@@ -61,14 +61,14 @@ class RawClient:
 
 
 def encoded(kind: str, count: int) -> bytes:
-    """So many frames of a kind; fragments after the first one of their message."""
+    """Returns so many frames of a kind; fragments follow the first one of their message."""
     first = Frame(Opcode.TEXT, b"", fin=False).serialize(mask=True) if kind == "empty fragments" else b""
     return first + FLOODS[kind].serialize(mask=True) * count
 
 
 @asynccontextmanager
 async def edge_process(directory: Path, **settings: int) -> AsyncIterator[tuple[str, ServiceProcess]]:
-    """The command `ws-edge run`, which is ready, and its address."""
+    """Yields the command `ws-edge run`, which is ready, and its address."""
     port, ends = free_port(), {"drain_notice_ms": 0, "drain_window_ms": 0}
     async with FakeQueryService() as service:
         known = {"query_addresses": service.address, "query_timeout_ms": 20_000, "gateway_secret": SECRET, "port": port}
@@ -79,7 +79,7 @@ async def edge_process(directory: Path, **settings: int) -> AsyncIterator[tuple[
 
 
 def throttled_s(process: ServiceProcess) -> float:
-    """For how long the edge did not read sockets."""
+    """Returns the seconds in which the edge did not read sockets."""
     return process.metric("ws_edge_throttled_seconds_total")
 
 

@@ -142,7 +142,7 @@ async def test_the_time_of_a_request_does_not_end_what_comes_after_it(
 
 
 async def connect_and_never_read(edge: RunningEdge) -> sockets.socket:
-    """A client that takes its handshake, watches the order, and then reads nothing any more."""
+    """Returns a client that takes its handshake, watches the order, and then reads nothing any more."""
     host, port = edge.address.split(":")
     client = sockets.socket()
     client.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 4096)
@@ -220,7 +220,7 @@ PROTOCOLS = (EdgeHttpProtocol, EdgeSocketProtocol, ServerProtocol)
 
 
 def protocols() -> Counter[str]:
-    """The number of protocols of connections in memory, by type."""
+    """Returns the number of protocols of connections in memory, by type."""
     return Counter(type(each).__name__ for each in gc.get_objects() if type(each) in PROTOCOLS)
 
 

@@ -46,7 +46,7 @@ def member(name: str) -> StoreKey:
 
 
 def throttled_s(edge: RunningEdge) -> float:
-    """For how long sockets of the edge were not read."""
+    """Returns the seconds in which the edge did not read sockets."""
     return edge.parts.metrics.registry.get_sample_value("ws_edge_throttled_seconds_total") or 0.0
 
 

@@ -50,7 +50,7 @@ def fill(service: FakeQueryService) -> None:
 
 
 def orders(answers: Iterable[Result | Page | BaseException]) -> list[str]:
-    """The ids of orders in answers that have rows."""
+    """Returns the ids of orders in answers that have rows."""
     rows = [row for each in answers if isinstance(each, RangeResult | Page) for row in each.states]
     return [row.row.order_id for row in rows if not row.is_unreadable]
 

@@ -106,5 +106,5 @@ def test_a_key_resumes_once_its_partition_is_read_through_its_token() -> None:
 
 
 def of_key(offset: int, owner: str = "") -> KeyState:
-    """The row of a key and owner, or that there is none."""
+    """Returns the row of a key and owner, or that there is none."""
     return KeyState(StoreKey("scores", "g"), at(offset), object() if owner else None, owner)

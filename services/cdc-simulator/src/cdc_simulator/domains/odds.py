@@ -157,7 +157,7 @@ def _move_odds(row: MarketRow, context: StepContext) -> MarketRow:
 
 
 def _moved_odds(outcome: Outcome, context: StepContext) -> int:
-    """A tenth up or down at most, and never where they were."""
+    """Moves the odds by a tenth up or down at most, and never returns the same."""
     change = 10 * (1 + context.random.randrange(max(1, outcome.odds_thousandths // 100)))
     lower, higher = outcome.odds_thousandths - change, outcome.odds_thousandths + change
     return higher if lower < MIN_ODDS or (higher <= MAX_ODDS and context.random.random() < 0.5) else lower
@@ -195,7 +195,7 @@ def next_mutation(tables: Mapping[str, Rows], context: StepContext) -> Mutation:
 
 
 def _new_market(tables: Mapping[str, Rows], context: StepContext) -> Mutation | None:
-    """A market that the match does not have now, under the id that it had if it was withdrawn before."""
+    """Returns a market that the match does not have now, under the id that it had if it was withdrawn before."""
     match = random_row(tables[MATCHES.name], context.random)
     if match is None:
         return None

@@ -67,7 +67,7 @@ class Placement:
                 self._seeds.pop(key).cancel()
 
     async def handed_over(self) -> bool:
-        """Whether every partition that this instance holds beyond its share is served by all its holders.
+        """Returns whether every partition that this instance holds beyond its share is served by all its holders.
 
         The last instance of a store's generation has nobody to hand it over to.
         """

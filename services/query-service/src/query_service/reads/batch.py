@@ -197,7 +197,7 @@ def wait_s_of(request: api.BatchGetStatesRequest) -> float:
 
 
 def is_in_memory(replica: Replica, request: api.BatchGetStatesRequest, part: Part) -> bool:
-    """Whether the keys of a part are, as far as some of them tell, and which of its ranges have changed."""
+    """Returns whether the keys of a part are, as far as some of them tell, and which of its ranges have changed."""
     for index in part.ranges:
         query = request.ranges[index]
         if query.whole or not query.HasField("after") or not replica.changes.remembers(query.after.offset):

@@ -69,7 +69,7 @@ class Hedging:
         return await _Race(self, self._slow[kind], attempt, peer, wait_s).result()
 
     def takes_next(self, peer: RoutedPeer) -> bool:
-        """Whether an overdue call to a peer goes to the next replica now, which uses up some of the share."""
+        """Returns whether an overdue call to a peer goes to the next replica now, which uses up some of the share."""
         if not peer.unreachable and self._allowance < 1:
             return False
         self._allowance -= 0 if peer.unreachable else 1
@@ -184,7 +184,7 @@ class _Race(Generic[Result]):
         self._set_timer(self._slow.after_s, self._decide)
 
     def _second_ended(self, second: "asyncio.Task[Result | None]") -> None:
-        """An attempt that has failed leaves the first its time."""
+        """Cancels the first attempt, unless the second has failed: then the first keeps its time."""
         if self._task is None or second.cancelled():
             return
         if second.exception() is not None or second.result() is not None:

@@ -50,7 +50,7 @@ def meets_bounds(
     replica: Replica,
     request: api.GetStateRequest | api.BatchGetStatesRequest,
 ) -> bool:
-    """Whether the replica is fresh enough for a request now. Raises BoundsError when it never will be."""
+    """Returns whether the replica is fresh enough for a request now. Raises BoundsError when it never will be."""
     return not request.HasField("bounds") or shortfall(replica, request.bounds) is None
 
 
@@ -151,7 +151,7 @@ class LocalReads(Reads):
 
     @override
     async def scan(self, request: api.ScanStatesRequest, deadline: float, partition: int | None = None) -> Page:
-        """Without group and partition: all partitions of the store, or, `local_only`, those it owns."""
+        """Scans; without group and partition all partitions of the store, or, with `local_only`, those that it owns."""
         if partition is None and not request.group:
             return await scan.store_page(request, self.view, self.limits, lambda part, n: self.scan(part, deadline, n))
         cursor = page_token.decode_scan(request, request.page_token)

@@ -8,7 +8,7 @@ from statecast.state.v1 import state_pb2
 
 
 def fill_position(message: state_pb2.Position, position: Position) -> None:
-    """Also sets a position of zeros."""
+    """Sets the position, also one of zeros."""
     message.SetInParent()
     message.epoch, message.offset = position
 

@@ -55,7 +55,7 @@ class RangeReader:
         return self._encoded(states, query_pb2.RangeResult(removals=removals, removals_complete=True))
 
     def _changed(self, query: query_pb2.RangeQuery) -> Sequence[tuple[bytes, bytes | None]] | None:
-        """The rows of the range that changed since the caller looked, in that order; None when that is not known."""
+        """Returns the rows of the range that changed since the caller looked, in order; None when they are unknown."""
         if not query.HasField("after") or query.after.epoch != self._freshness.epoch:
             return None
         after = query.after.offset

@@ -45,7 +45,7 @@ async def wait_until_met(
 
 
 def is_value(value: bytes | None) -> TypeGuard[bytes]:
-    """Whether a stored value is a row, and neither nothing nor a remembered deletion."""
+    """Returns whether a stored value is a row, and neither nothing nor a remembered deletion."""
     return value is not None and not value[FLAGS_AT] & DELETED
 
 

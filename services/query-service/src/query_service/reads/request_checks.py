@@ -109,7 +109,7 @@ def check_scan(request: api.ScanStatesRequest) -> None:
 
 
 def is_usual(group: str, sort: str, member: str) -> bool:
-    """Whether they are a key, so that no field's name need be put together to check them."""
+    """Returns whether they are a key, so that no field's name need be put together to check them."""
     if not group or "\0" in group:
         return False
     return bool(sort and member and "\0" not in sort and "\0" not in member) if sort or member else True

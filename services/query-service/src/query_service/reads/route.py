@@ -109,7 +109,7 @@ class Preference:
         return ranked
 
     def _late(self, shard: StorePartition, holders: tuple[Member, ...], before: frozenset[Member]) -> frozenset[Member]:
-        """A demoted holder of which nothing is known, because it does not serve or does not answer, stays so."""
+        """Returns the holders to demote; a demoted one that does not serve or does not answer stays demoted."""
         lags = {member: self._lag_s(member, shard) for member in holders}
         bounds_s = self.demoted_s, self.restored_s
         least = min((lag for lag in lags.values() if lag is not None), default=0.0)

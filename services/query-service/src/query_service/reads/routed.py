@@ -285,7 +285,7 @@ def _bounds_of(
 
 
 def _is_ready(replica: Replica, request: api.GetStateRequest | api.BatchGetStatesRequest) -> bool:
-    """Whether the replica need not be waited for to meet the bounds of a request."""
+    """Returns whether the replica need not be waited for to meet the bounds of a request."""
     try:
         return meets_bounds(replica, request)
     except BoundsError:  # another replica may have that incarnation of the topic

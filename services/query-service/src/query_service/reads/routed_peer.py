@@ -32,7 +32,7 @@ class RoutedPeer:
         self.unreachable = False
 
     def usable(self, key: StorePartition) -> bool:
-        """Whether to ask this peer before others for a partition; True may be the one call that tries again."""
+        """Returns whether to ask this peer before others for a partition; True may be the one call that tries again."""
         until = self._failed.get(key)
         if self.unreachable or until is None:
             return not self.unreachable
@@ -56,5 +56,5 @@ class RoutedPeer:
             self._failed.pop(key, None)
 
     def silent_since(self, time: float) -> bool:
-        """Whether the peer has answered no call since a time of the clock."""
+        """Returns whether the peer has answered no call since a time of the clock."""
         return self._answered_at <= time

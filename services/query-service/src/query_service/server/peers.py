@@ -120,7 +120,7 @@ class Peer(RoutedPeer):
 
     @override
     def failed(self, shard: StorePartition | None) -> None:
-        """A peer that does not answer at all is probed until it does."""
+        """Notes a failure; a peer that does not answer at all is probed until it does."""
         if shard is None and not self.unreachable:
             self._has_failed.set()
         super().failed(shard)

@@ -35,7 +35,7 @@ def shard_channel(address: str, tls: Tls | None, *options: tuple[str, int]) -> g
 
 
 def _opened(kind: Any, address: str, tls: Tls | None, options: tuple[tuple[str, int], ...]) -> Any:
-    """A channel of `grpc` or `grpc.aio`, in plain text without `tls`."""
+    """Returns a channel of `grpc` or `grpc.aio`, in plain text without `tls`."""
     if tls is None:
         return kind.insecure_channel(address, options=options)
     return kind.secure_channel(address, tls.channel_credentials(), options=options)

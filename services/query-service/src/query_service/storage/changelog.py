@@ -198,7 +198,7 @@ class Changelog(Thread):
         self._retries[replica.topic_partition] = (time.monotonic() + _RETRY_S, action)
 
     def _resume_if_stalled(self, replica: Replica) -> None:
-        """A broker that restarts can leave a consumer with a partition that it takes for unknown for ever."""
+        """Reassigns a stalled partition: after a restart of the broker a consumer may take it for unknown for ever."""
         key, next_offset, end_offset = replica.topic_partition, replica.store.next_offset, replica.progress.end_offset
         offset, end_before, since = self._waiting.get(key, (-1, None, 0.0))
         if offset != next_offset or not replica.progress.lag_records or key in self._retries:
@@ -216,7 +216,7 @@ class Changelog(Thread):
             self.consumer.incremental_assign([_start_of(each) for each in self._replicas.values()])
 
     def _is_held_back(self, replica: Replica) -> bool:
-        """Whether the partition has no more to read because a transaction is open; blocks for seconds at most."""
+        """Returns whether an open transaction leaves the partition without more to read; blocks for seconds at most."""
         topic, number = replica.topic_partition
         place = confluent_kafka.TopicPartition(topic, number)
         try:

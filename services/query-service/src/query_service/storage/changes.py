@@ -74,7 +74,7 @@ class Changes:
             self._forgotten_offset = applied_offset
 
     def remembers(self, after: int) -> bool:
-        """Whether all changes after this offset are remembered."""
+        """Returns whether all changes after this offset are remembered."""
         with self._lock:
             return after >= self._forgotten_offset
 

@@ -173,7 +173,7 @@ class Pace:
 
 
 def is_file_name(name: str) -> bool:
-    """Whether a name that somebody else gives to a file lies in the directory where it is put."""
+    """Returns whether a name that somebody else gives to a file lies in the directory where it is put."""
     return bool(name) and name not in (".", "..") and "/" not in name and "\0" not in name
 
 

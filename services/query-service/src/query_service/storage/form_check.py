@@ -39,7 +39,7 @@ class FormCheck:
         self._store, self._message, self._once = definition.name, definition.message, once
 
     def check(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
-        """`values` are as they are stored."""
+        """Reports keys and values of another known form; `values` are in their stored form."""
         for index in range(0, len(keys), max(1, len(keys) // _MAX_CHECKED)):
             key, value = keys[index], values[index]
             form = form_of_text(key)

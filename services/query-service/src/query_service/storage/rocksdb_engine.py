@@ -95,7 +95,7 @@ class RocksdbEngine(Engine):
         return True
 
     def _cached(self, key: bytes) -> tuple[bool, bytes | None]:
-        """Whether there may be a value, and the value if it is in the caches of RocksDB; empty for some that are not.
+        """Returns whether a value may exist, and the value if RocksDB's caches have it; empty for some not in them.
 
         No value of a row is empty.
         """
@@ -155,7 +155,7 @@ class RocksdbEngine(Engine):
 
     @override
     def close(self) -> None:
-        """Also raises StoreFailedError when reads go on for longer than ten seconds."""
+        """Closes the database; also raises StoreFailedError when reads go on for longer than ten seconds."""
         self._closed = True  # first, so that only the reads that are under way have to end
         for _ in range(_CLOSE_ATTEMPTS):
             try:
@@ -211,7 +211,7 @@ class RocksdbOpener:
 
 
 def is_database(path: Path) -> bool:
-    """Whether a directory holds RocksDB's files alone, be they complete or not."""
+    """Returns whether a directory holds RocksDB's files alone, be they complete or not."""
     return all(_FILES.fullmatch(each.name) for each in path.iterdir())
 
 

@@ -145,12 +145,12 @@ class Compilation:
 
 
 def element_of(path: FieldPath | None) -> dict[str, Type]:
-    """The values that `element` names in expressions beside the elements of the path."""
+    """Returns the values that `element` names in expressions beside the elements of the path."""
     return {} if path is None else {"element": of_field(path.fields[-1]).element}
 
 
 def _change(contract: Contract, definition: PipelineFile) -> tuple[Descriptor, Descriptor]:
-    """The source's change message, and the message of its rows; of a table or of events both are that of its rows."""
+    """Returns the source's change message, and that of its rows; of a table or of events both are that of its rows."""
     name = definition.source.message
     message = contract.message(name)
     if definition.source.row_values is not None:

@@ -26,7 +26,7 @@ class Decimal:
 
 
 def decimal_of(field: FieldDescriptor) -> Decimal | None:
-    """The form of the field's decimals; None where its texts are none."""
+    """Returns the form of the field's decimals; None where its texts are none."""
     options = field.GetOptions()
     if not options.HasExtension(decimal_pb2.decimal):
         return None

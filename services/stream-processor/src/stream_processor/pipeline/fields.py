@@ -28,7 +28,7 @@ _KINDS: dict[int, Kind] = {
 
 
 def kind(field: FieldDescriptor) -> Kind:
-    """The kind of one value of the field; a Timestamp is a kind of its own, and so is a text that is a decimal."""
+    """Returns the kind of one value of the field; a Timestamp and a text that is a decimal are kinds of their own."""
     if decimal_of(field) is not None:
         return "decimal"
     if field.message_type is not None and field.message_type.full_name == TIMESTAMP:
@@ -37,7 +37,7 @@ def kind(field: FieldDescriptor) -> Kind:
 
 
 def field_in(message: Descriptor, name: str) -> FieldDescriptor:
-    """The message's field with this name. Raises ContractError with the nearest name."""
+    """Returns the message's field with this name. Raises ContractError with the nearest name."""
     if name not in message.fields_by_name:
         raise ContractError(f"no field {name!r} in {message.full_name}; {suggest(name, message.fields_by_name)}")
     return message.fields_by_name[name]
@@ -116,14 +116,14 @@ class Contract:
         check_decimals(self._messages.values())
 
     def message(self, name: str) -> Descriptor:
-        """The message with this full name. Raises ContractError with the nearest name."""
+        """Returns the message with this full name. Raises ContractError with the nearest name."""
         if name not in self._messages:
             own = [known for known in self._messages if not known.startswith("google.")]
             raise ContractError(f"no message {name!r} in the contract, nor mounted; {suggest(name, own)}")
         return self._messages[name]
 
     def path(self, message: Descriptor, text: str, source: str = "") -> FieldPath:
-        """The path that `text` names from `message` on; the name of the source may stand before it.
+        """Returns the path that `text` names from `message` on; the name of the source may stand before it.
 
         Raises ContractError with the nearest name.
         """
@@ -170,14 +170,14 @@ Scope: TypeAlias = Mapping[str, Type | None]
 
 
 def of_field(field: FieldDescriptor) -> Type:
-    """The type of a field's value."""
+    """Returns the type of a field's value."""
     field_kind = kind(field)
     declared = field.enum_type if field_kind == "enum" else field.message_type if field_kind == "message" else None
     return Type(field_kind, field.is_repeated, declared)
 
 
 def field_of(parent: Type, name: str, shown: str) -> Type:
-    """The type of the parent's field, repeated if either is. `shown` names the parent in the ContractError."""
+    """Returns the type of the parent's field, repeated if either is. `shown` names the parent in the ContractError."""
     if not isinstance(parent.declared, Descriptor):
         raise ContractError(f"{shown} is no message, it has no field {name!r}")
     type_ = of_field(field_in(parent.declared, name))
@@ -185,7 +185,10 @@ def field_of(parent: Type, name: str, shown: str) -> Type:
 
 
 def as_value(type_: Type, enum: EnumDescriptor) -> Type:
-    """The type; of a constant text the enum. Raises ContractError with the nearest name if that is no value of it."""
+    """Returns the type; of a constant text the enum.
+
+    Raises ContractError with the nearest name if that is no value of it.
+    """
     name = type_.literal
     if name is None:
         return type_
@@ -201,7 +204,7 @@ def scope_of(row: Descriptor, beside: Mapping[str, Type]) -> Scope:
 
 
 def type_at(scope: Scope, names: Sequence[str]) -> Type | None:
-    """The type at the end of a path. Raises ContractError with the nearest name."""
+    """Returns the type at the end of a path. Raises ContractError with the nearest name."""
     first = names[0]
     if first not in scope:
         raise ContractError(f"no field {first!r} in {scope['row']}; {suggest(first, scope)}")

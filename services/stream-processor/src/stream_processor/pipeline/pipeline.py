@@ -146,7 +146,7 @@ class Pipeline(ABC):
 
     @abstractmethod
     def key_problem(self, name: str, row: "Column") -> "Column":
-        """Why the row (called `name` in the reason) cannot have keys; null when it can, or when there is no row.
+        """Returns why the row (`name` in the reason) cannot have keys; null when it can, or when there is no row.
 
         A row before the change that lacks a part of its key needs none.
         """
@@ -174,7 +174,7 @@ class Pipeline(ABC):
         return changes
 
     def passes(self, is_grouped: "Column") -> "Column":
-        """Whether a change that no state knows counts; `is_grouped` says if the row after it is in a group."""
+        """Returns whether a change that no state knows counts; `is_grouped` says if the row after it is in a group."""
         return is_grouped
 
     def own_lines(self) -> Iterator[Line]:
@@ -307,12 +307,12 @@ class SummingPipeline(Pipeline):
 
 
 def dead_letter_topic(source_topic: str) -> str:
-    """The topic of a source topic's dead letters."""
+    """Returns the topic of a source topic's dead letters."""
     return f"{source_topic}.dead-letter"
 
 
 def explain(pipeline: Pipeline) -> list[str]:
-    """A headline, and a line per step: reading, the row, the state, writing."""
+    """Returns a headline, and a line per step: reading, the row, the state, writing."""
     return [
         f"{pipeline.name}: {pipeline.definition.keep.shape}, from {pipeline.file}",
         *(f"  {name:<12}{text}" for name, text in _lines(pipeline)),

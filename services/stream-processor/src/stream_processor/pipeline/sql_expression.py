@@ -94,7 +94,7 @@ def _logic(node: exp.Expr, scope: Scope) -> Type:
 
 
 def _function(node: exp.Expr, scope: Scope) -> Type | None:
-    """Any other function: its arguments are read, those that are functions themselves with their parameters."""
+    """Reads the arguments of any other function; lambdas among them are read with their parameters."""
     arguments = [each for each in node.iter_expressions() if not isinstance(each, exp.DataType)]
     types = [_read(each, scope) for each in arguments if not isinstance(each, exp.Lambda)]
     first = types[0] if types else None
@@ -212,7 +212,7 @@ def _check_comparable(node: exp.Expr, left: Type, right: Type) -> None:
 
 
 def _common(types: list[Type | None]) -> Type | None:
-    """The type that all branches have; texts beside an enum are values of it."""
+    """Returns the type that all branches have; texts beside an enum are values of it."""
     known = [each for each in types if each is not None]
     if not known or len(known) < len(types):
         return None

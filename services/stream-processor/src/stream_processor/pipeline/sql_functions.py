@@ -161,7 +161,7 @@ def _is_word(token: Token, sql: str) -> bool:
 
 
 def _may_call(before: Token | None, token: Token) -> bool:
-    """A name behind a dot is one of another schema; `like any (…)` is no call."""
+    """Returns whether the name may stand there: behind a dot it is of another schema; `like any (…)` is no call."""
     name, preceding = token.text.lower(), "" if before is None else before.text.lower()
     if token.token_type == TokenType.IDENTIFIER or preceding == ".":
         return name in ALLOWED and preceding != "."
@@ -169,5 +169,5 @@ def _may_call(before: Token | None, token: Token) -> bool:
 
 
 def is_moment(text: str) -> bool:
-    """Whether Spark takes this text for another time at each start, where it needs a time."""
+    """Returns whether Spark takes this text for another time at each start, where it needs a time."""
     return _MOMENT.fullmatch(text) is not None

@@ -52,7 +52,7 @@ class PipelineDirectories:
         self._running: dict[Path, Content] = {file: content_of(file) for file in running if self.follows(file)}
 
     def follows(self, file: Path) -> bool:
-        """Whether the file is in one of the directories."""
+        """Returns whether the file is in one of the directories."""
         return any(file.is_relative_to(directory) for directory in self._directories)
 
     def changes(self) -> Changes | None:
@@ -122,7 +122,7 @@ class Additions:
                 self._take(file, fit)
 
     def _fit_together(self, files: Sequence[Path]) -> bool:
-        """Whether the pipelines of all these files fit each other and the others that run."""
+        """Returns whether the pipelines of all these files fit each other and the others that run."""
         try:
             pipelines = [shapes.read(file, self._current_contract()) for file in files]
             check_together([*(each for each in self.pipelines if Path(each.file) not in files), *pipelines])

@@ -212,7 +212,10 @@ class LeasedCheckpoints(Checkpoints):
 
 
 def open_checkpoints(location: str, spark: Callable[[], SparkSession]) -> Checkpoints:
-    """The checkpoints at a directory, or at a URI, for which Spark is needed. Raises CheckpointsUnusableError."""
+    """Returns the checkpoints at a directory, or at a URI, for which Spark is needed.
+
+    Raises CheckpointsUnusableError.
+    """
     if not _URI.match(location):
         return Checkpoints(str(Path(location).absolute()), LocalFiles())
     uri, session = location.rstrip("/"), spark()
@@ -279,7 +282,7 @@ def _known(checkpoints: Checkpoints, note: str) -> dict[str, Any]:
 
 
 def _said(meaning: Mapping[str, object]) -> dict[str, object]:
-    """Without keys that a file does not have: a checkpoint of an older release does not know them."""
+    """Removes keys that the file does not have: a checkpoint of an older release does not know them."""
     return {key: value for key, value in meaning.items() if value is not None}
 
 

@@ -82,7 +82,7 @@ def _run(prepared: DataStreamWriter) -> None:
 
 
 def _of_lines(plan: QueryPlan, session: SparkSession, contract: Contract, directory: Path) -> DataStreamWriter:
-    """The steps of a query on a line of text, in one micro-batch: no pipeline can use it, so it is a dead letter."""
+    """Makes a query's steps on a line of text, in one micro-batch: no pipeline can use it, so it is a dead letter."""
     session.conf.set("spark.sql.shuffle.partitions", PARTITIONS)
     lines = directory / "lines"
     lines.mkdir(exist_ok=True)

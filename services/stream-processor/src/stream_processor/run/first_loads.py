@@ -56,5 +56,5 @@ class FirstLoads:
             tables.pop(name, None)
 
     def _all_before(self, name: str) -> set[str]:
-        """The query, and all that it waits for, directly or not."""
+        """Returns the query, and all that it waits for, directly or not."""
         return {name}.union(*(self._all_before(each) for each in self._waits.get(name, {})))

@@ -54,12 +54,12 @@ class DeadLetter:
         return TRUNCATED in dict(self.headers)
 
     def _text(self, name: str) -> str:
-        """The header's last value, which is ours: those of the original stand before it."""
+        """Returns the header's last value, which is ours: those of the original stand before it."""
         return (dict(self.headers).get(name) or b"").decode(errors="replace")
 
 
 def read_dead_letters(kafka: KafkaSettings, topic: str, starts: Mapping[int, int]) -> Iterator[DeadLetter]:
-    """Every letter from `starts`, by default the first, to the ends of now, in order. Raises KafkaException."""
+    """Yields every letter from `starts`, by default the first, to the ends of now, in order. Raises KafkaException."""
     for message in read_records(kafka, topic, starts):
         headers = cast(list[Header], message.headers() or [])
         partition, offset = cast(int, message.partition()), cast(int, message.offset())
@@ -204,7 +204,7 @@ class DeadLetterLimits:
         return sum(ends.values())
 
     def _up_to_date(self, topic: str, ends: Ends) -> _Letters:
-        """The letters of the topic: all that stand on it now, unless `stopping` says to leave off."""
+        """Returns the letters of the topic: all that stand on it now, unless `stopping` says to leave off."""
         letters = self._letters.get(topic)
         if letters is not None and _is_another(ends, letters.next):
             self._begin(topic, {})
@@ -227,7 +227,7 @@ class DeadLetterLimits:
         return letters
 
     def _accepted(self, topic: str, ends: Ends) -> Ends:
-        """Where the count begins in each partition: at the first start here, and at 0 of a topic that was made anew."""
+        """Returns where the count begins in each partition: at the ends of the first start, at 0 in a new topic."""
         note = self._notes.read(_note(topic))
         if note is None or "ends" not in note:
             return self._begin(topic, ends)
@@ -245,5 +245,5 @@ def _note(topic: str) -> str:
 
 
 def _is_another(ends: Ends, before: Ends) -> bool:
-    """Whether a topic with these ends cannot be the one that had those before."""
+    """Returns whether a topic with these ends cannot be the one that had those before."""
     return any(ends.get(partition, 0) < end for partition, end in before.items())

@@ -124,7 +124,7 @@ class Output:
         return sum(count for count, _ in self._recent) / max(len(self._recent), 1)
 
     def quantile(self, share: float) -> float | None:
-        """The lag in seconds below which this share of the recent samples lies; None when there is none."""
+        """Returns the lag in seconds below which this share of the recent samples lies; None when there is none."""
         lags = sorted(lag for _, sampled in self._recent for lag in sampled)
         return lags[round(share * (len(lags) - 1))] if lags else None
 

@@ -122,7 +122,7 @@ class QueryPlan:
 
 
 def topics_of(pipelines: Sequence[Pipeline]) -> set[str]:
-    """Every topic that must exist before the pipelines start."""
+    """Returns every topic that must exist before the pipelines start."""
     sources = {topic for pipeline in pipelines for topic in pipeline.source_topics}
     sinks = {pipeline.sink_topic for pipeline in pipelines}
     tables = {join.topic for pipeline in pipelines for join in pipeline.joins}
@@ -240,7 +240,7 @@ def _trigger(pipeline: Pipeline, checkpoint: timedelta | None) -> TriggerSection
 
 
 def begun(plans: Sequence[QueryPlan], starts: Callable[[str, str], dict[int, int] | None]) -> list[QueryPlan]:
-    """The plans with where each begins without a checkpoint; `starts` is that of Topics. May raise KafkaException.
+    """Adds the place where each plan begins without a checkpoint; `starts` is that of Topics. May raise KafkaException.
 
     Those that begin in one way at one topic begin at the same records.
     """
@@ -272,7 +272,7 @@ def choose_master(master: str, slots: int, cores: int, spare: int = 0) -> str:
 
 
 def slots_needed(plans: Sequence[QueryPlan]) -> int:
-    """The slots that the queries take when all their tasks run, since real-time tasks fail that find one too few.
+    """Returns the slots that the queries take when all their tasks run: real-time tasks fail that find one too few.
 
     So the tasks of micro-batch queries count, too, when real-time queries run beside them: they take every slot that is
     free, and one that a real-time query leaves between two of its batches is not given back in time.

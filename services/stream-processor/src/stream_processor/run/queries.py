@@ -36,7 +36,7 @@ Prepared = tuple[QueryPlan, DataStreamWriter]
 def prepare(
     plan: QueryPlan, spark: SparkSession, contract: Contract, kafka: Mapping[str, str], checkpoints: Checkpoints
 ) -> DataStreamWriter:
-    """The query, checked by Spark; `kafka` has the options of Java's clients.
+    """Returns the query, checked by Spark; `kafka` has the options of Java's clients.
 
     Raises PipelineFileError for a file that Spark cannot follow, else QueryFailedError.
     """
@@ -58,7 +58,10 @@ def start(plan: QueryPlan, prepared: DataStreamWriter) -> StreamingQuery:
 
 
 def physical_plan(pipeline: Pipeline, spark: SparkSession, contract: Contract) -> str:
-    """How Spark would run a pipeline, without Kafka: nothing is read. Raises PipelineFileError as `prepare` does."""
+    """Returns how Spark would run a pipeline, without Kafka: nothing is read.
+
+    Raises PipelineFileError as `prepare` does.
+    """
     [planned] = plan_queries([pipeline], dict.fromkeys(topics_of([pipeline]), EXPLAINED_PARTITIONS))
     return plan_text(_written(planned, spark, contract, NO_KAFKA))
 
@@ -75,7 +78,7 @@ def _written(plan: QueryPlan, spark: SparkSession, contract: Contract, kafka: Ma
 
 
 def state_settings(plan: QueryPlan) -> dict[str, str]:
-    """Spark's settings for a state with memory of its own, by their names below ROCKSDB. Raises PipelineFileError.
+    """Returns Spark's settings for a state with its own memory, by names below ROCKSDB. Raises PipelineFileError.
 
     Each shuffle has a store per task. Half of its memory caches reads, the other half is two write buffers.
     """

@@ -41,14 +41,14 @@ class ReplayNote:
         self._left = {int(key): set(value) for key, value in content.get("left", {}).items()} if same else {}
 
     def starts(self) -> dict[int, int]:
-        """The first offset of each partition that may not be done."""
+        """Returns the first offset of each partition that may not be done."""
         return {partition: min([after, *self._left.get(partition, ())]) for partition, after in self._next.items()}
 
     def is_done(self, partition: int, offset: int) -> bool:
         return offset < self._next.get(partition, 0) and offset not in self._left.get(partition, ())
 
     def mark(self, partition: int, offset: int, left: bool = False) -> None:
-        """The letter has been dealt with, or is left for another replay."""
+        """Notes that the letter is done, or `left` for another replay."""
         others = self._left.get(partition, set()) - {offset}
         self._left[partition] = others | {offset} if left else others
         self._next[partition] = max(self._next.get(partition, 0), offset + 1)

@@ -255,7 +255,7 @@ class Runner:
                     log.info("ready", queries=[each.name for each in plans])
 
     def _uncounted(self, limits: DeadLetterLimits) -> str | None:
-        """Why the dead letters cannot be counted now, such as an outage of a moment; None when they have been."""
+        """Returns why the dead letters cannot be counted now, such as a short outage; None when they have been."""
         try:
             limits.check(self.metrics)
         except (KafkaException, CheckpointsUnusableError) as error:

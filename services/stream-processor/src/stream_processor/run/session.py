@@ -87,7 +87,7 @@ def _is_local(master: str) -> bool:
 
 
 def configuration(settings: Settings, is_local: bool, archiving: str = "") -> dict[str, str]:
-    """Spark's settings but for its master, and those that its JVM takes from this process. Raises NotBuiltError."""
+    """Returns Spark's settings but its master, and those that its JVM takes from this process. Raises NotBuiltError."""
     jars = sorted(settings.jars.glob("*.jar"))
     if not jars:
         remedy = "run `mvn -f services/stream-processor/jvm/pom.xml package`, or install a wheel, which has them"
@@ -114,7 +114,7 @@ def configuration(settings: Settings, is_local: bool, archiving: str = "") -> di
 
 
 def missing_slots(offered: int, needed: int) -> str | None:
-    """Why the executors cannot run the queries with the task slots that they offer, for people; None when they can."""
+    """Returns, for people, why the executors' task slots are too few to run the queries; None when they suffice."""
     if offered >= needed:
         return None
     return f"the executors give {offered} task slots, the pipelines need {needed}: add workers or cores"

@@ -38,5 +38,5 @@ class StatusLine:
 
 
 def open_status_line(environment: Mapping[str, str] = os.environ) -> StatusLine | None:
-    """The line below the logs; None where standard error is no terminal, or NO_COLOR asks for plain text."""
+    """Returns the line below the logs; None where standard error is no terminal, or NO_COLOR asks for plain text."""
     return StatusLine(sys.stderr) if sys.stderr.isatty() and not environment.get("NO_COLOR") else None

@@ -98,7 +98,7 @@ class Topics:
         return None
 
     def states(self, names: Iterable[str]) -> dict[str, TopicState]:
-        """Those of the topics that exist; UNSEEN for one that the ACLs hide."""
+        """Returns those of the topics that exist; UNSEEN for one that the ACLs hide."""
         self._admin.poll(0)  # a password that was changed meanwhile is taken from its file here
         states = {name: self._state(future) for name, future in self._describe(names).items()}
         return {name: state for name, state in states.items() if state is not None}
@@ -119,7 +119,7 @@ class Topics:
         )
 
     def _allowed(self, described: Any) -> set[str] | None:
-        """The operations that a topic allows to this client; None when there is no such topic."""
+        """Returns the operations that a topic allows to this client; None when there is no such topic."""
         try:
             existing = self._existing(described)
         except KafkaException as error:
@@ -139,7 +139,7 @@ class Topics:
             raise
 
     def ends(self, name: str) -> dict[int, int]:
-        """By partition, the next offset; where a transaction is open, its first: nothing behind it is read yet."""
+        """Returns, by partition, the next offset, or an open transaction's first: nothing behind it is read yet."""
         return self._offsets(name, OffsetSpec.latest())  # type: ignore[no-untyped-call]  # not annotated
 
     def ends_of(self, names: Iterable[str]) -> dict[str, dict[int, int]]:
@@ -150,7 +150,7 @@ class Topics:
         return self._all_offsets(names, OffsetSpec.latest())  # type: ignore[no-untyped-call]  # not annotated
 
     def starts(self, name: str, starting_offsets: str) -> dict[int, int] | None:
-        """By partition, where the topic is begun (statecast_domains.values); None for its beginning."""
+        """Returns, by partition, where the topic is begun (statecast_domains.values); None for its beginning."""
         if starting_offsets == EARLIEST:
             return None
         ends = self.ends(name)
@@ -162,7 +162,7 @@ class Topics:
         return {number: offset if offset >= 0 else ends[number] for number, offset in at.items()}
 
     def waiting(self, names: Iterable[str]) -> dict[str, dict[int, Waiting]]:
-        """By topic and partition, the records that wait behind an open transaction; asks as `ends_of` does."""
+        """Returns, by topic and partition, the records that wait behind an open transaction; asks as `ends_of` does."""
         ends = self.ends_of(names)
         all_ends = self._all_offsets(ends, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)  # type: ignore[no-untyped-call]  # not annotated
         return {
@@ -207,7 +207,7 @@ class Topics:
         return answers
 
     def readable_ends(self, name: str) -> dict[int, int]:
-        """By partition, the offset after its last record.
+        """Returns, by partition, the offset after its last record.
 
         The end may be behind it, because aborted records and the markers of transactions have offsets too, and no
         reader gets them. Reads back from the end in steps that grow, until there is a record.
@@ -222,7 +222,7 @@ class Topics:
         return readable
 
     def highest_epoch(self, name: str, last_only: bool) -> int:
-        """The highest epoch on a keyed topic, or among the last records of its partitions; 0 when it holds none.
+        """Returns the highest epoch on a keyed topic, or among its partitions' last records; 0 when it holds none.
 
         Reads the whole topic unless `last_only`.
         """
@@ -243,7 +243,7 @@ class Topics:
 def read_records(
     kafka: KafkaSettings, topic: str, starts: Mapping[int, int], timeout_s: float = 10.0
 ) -> Iterator[Message]:
-    """Every record from `starts`, by default the first, to the ends of now, in order. Raises KafkaException.
+    """Yields every record from `starts`, by default the first, to the ends of now, in order. Raises KafkaException.
 
     Records of transactions that were aborted, or are open, are left out, as Kafka's client does by itself.
     """
@@ -264,7 +264,10 @@ def read_records(
 
 
 def _bounds(consumer: Consumer, partition: TopicPartition, timeout_s: float) -> tuple[int, int]:
-    """The first offset and the next one. Raises KafkaException, but waits for a leader for as long as `timeout_s`."""
+    """Returns the first offset and the next one.
+
+    Raises KafkaException, but waits for a leader for as long as `timeout_s`.
+    """
     deadline = time.monotonic() + timeout_s
     while True:
         try:
@@ -276,7 +279,10 @@ def _bounds(consumer: Consumer, partition: TopicPartition, timeout_s: float) -> 
 
 
 def _poll(consumer: Consumer, topic: str, timeout_s: float) -> Message | None:
-    """The next record; None at the end of the partition. Raises KafkaException, which names an ACL that is missing."""
+    """Returns the next record; None at the end of the partition.
+
+    Raises KafkaException, which names an ACL that is missing.
+    """
     while (message := consumer.poll(timeout_s)) is not None:
         error = message.error()
         if error is None:

@@ -43,7 +43,7 @@ def _checkpoint_ms(progress: Mapping[str, Any]) -> float:
 
 
 def _end_offsets(progress: Mapping[str, Any]) -> dict[str, dict[int, int]]:
-    """Where the batch ended in its sources, each a topic; nothing of one of which Spark does not say."""
+    """Returns where the batch ended in its sources, each a topic; nothing of one of which Spark does not say."""
     ends = [json.loads(source["endOffset"]) or {} for source in progress["sources"]]
     return {
         topic: {int(number): offset for number, offset in partitions.items()}
@@ -114,7 +114,7 @@ class WatchedQuery:
         return self.clock() - self._begun
 
     def has_checkpointed(self, sources: Mapping[str, Ends]) -> bool:
-        """Whether the last checkpoint of this run holds the sources up to these ends."""
+        """Returns whether the last checkpoint of this run holds the sources up to these ends."""
         return all(
             self.checkpointed.get(topic, {}).get(partition, 0) >= end
             for topic, ends in sources.items()
@@ -122,7 +122,7 @@ class WatchedQuery:
         )
 
     def failure(self) -> str | None:
-        """Why the query has ended; None while it is active. Raises SparkLostError when all of Spark has ended."""
+        """Returns why the query has ended, None while it is active. Raises SparkLostError when Spark has ended."""
         with living_spark():
             return None if self.query.isActive else _reason(self.query)
 

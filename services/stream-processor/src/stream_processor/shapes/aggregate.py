@@ -114,7 +114,7 @@ class AggregatePipeline(SummingPipeline):
         return to_records(self._groups(lines, epoch, functions), partitions, functions)
 
     def _groups(self, lines: DataFrame, epoch: int, functions: Functions) -> DataFrame:
-        """Per group that has changed `key`, `deleted` and `record`; a group without rows is deleted. Letters pass.
+        """Returns `key`, `deleted` and `record` per changed group; a group without rows is deleted. Letters pass.
 
         The record's epoch is `epoch`, the life of the checkpoint, for its sequence is a count. A group with a number
         that does not fit its field is withheld: a sum is never cut.
@@ -132,7 +132,7 @@ class AggregatePipeline(SummingPipeline):
         return observe_withheld(lines).drop(WITHHELD)
 
     def _message(self) -> Column:
-        """The row of the sink's message; fields that are neither the group's nor an aggregate's stay unset."""
+        """Returns the row of the sink's message; fields that are neither the group's nor an aggregate's stay unset."""
         key = F.split("key", NUL)
         groups = values_of(key.getItem(0), self.group)
         columns = {field.name: value for field, value in zip(self.group_fields, groups, strict=True)}
@@ -161,7 +161,10 @@ def aggregates_of(
 
 
 def _parsed(text: str) -> tuple[AggregateFunction, str | None, int]:
-    """The function that `text` calls, its argument, and the bound of a set. Raises ContractError for any other form."""
+    """Returns the function that `text` calls, its argument, and the bound of a set.
+
+    Raises ContractError for any other form.
+    """
     call = _AGGREGATE.fullmatch(text)
     if call is None:
         raise ContractError(f"{text!r} is not of the form count(*) or sum(...)")
@@ -177,7 +180,7 @@ def _parsed(text: str) -> tuple[AggregateFunction, str | None, int]:
 
 
 def _bounded(argument: str) -> tuple[str, int]:
-    """The expression, and how many values there are at most. Raises ContractError for a bound of no use."""
+    """Returns the expression, and how many values there are at most. Raises ContractError for a bound of no use."""
     bound = re.fullmatch(r"(.+),\s*(\d+)", argument)
     if bound is None:
         return argument, MAX_SET
@@ -196,7 +199,7 @@ def _check_truncated(names: Compilation, aggregate: Aggregate, texts: Mapping[st
 
 
 def _group_field(names: Compilation, group: FieldPath) -> FieldDescriptor:
-    """The field of the sink's message that the values at one path of the group go into."""
+    """Returns the field of the sink's message that the values at one path of the group go into."""
     with names.at("group_by"):
         field = field_in(names.sink, group.names[-1])
         same = field.type == group.fields[-1].type and decimal_of(field) == group.decimal

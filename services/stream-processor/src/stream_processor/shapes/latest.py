@@ -102,7 +102,7 @@ class LatestPipeline(Pipeline):
 
 
 def mismatch(key: str, paths: str) -> str:
-    """The problem of a table's record with another key than the one at a key of the file."""
+    """Returns the problem of a table's record with another key than the one at a key of the file."""
     return f"the record's key is not {key}, {paths}: two rows could be one; say source.key if no two have the same"
 
 
@@ -131,7 +131,7 @@ def retract(changes: DataFrame) -> DataFrame:
 
 
 def _lines(retracted: DataFrame, functions: Functions) -> DataFrame:
-    """One line per key that is deleted or set: `key`, `deleted`, and `record`, the bytes of its StateRecord.
+    """Returns one line per key that is deleted or set: `key`, `deleted`, and `record`, the bytes of its StateRecord.
 
     A dead letter is one line with nothing in these.
     """

@@ -110,7 +110,7 @@ class RoutePipeline(PassingPipeline):
 
 
 def operations_of(names: Compilation) -> tuple[str, ...]:
-    """The operations of the changes that are passed on."""
+    """Returns the operations of the changes that are passed on."""
     route = cast(RouteSection, names.definition.keep.route)
     return tuple(f"OPERATION_{name.upper()}" for name in route.operations)
 

@@ -143,7 +143,7 @@ def _lines(changes: DataFrame, side: int, reader: JoinSide, functions: Functions
 
 
 def _row(payload: Column, message: str, functions: Functions) -> Column:
-    """The row of an encoded one that was sound when it came; the query ends if its message has changed since."""
+    """Returns the row of an encoded one that was sound when it came; the query ends if its message has changed."""
     decoded = functions.decode_row(payload, message)
     problem = decoded.getField("problem")
     return F.when(problem.isNull(), decoded.getField("row")).otherwise(F.raise_error(problem))

@@ -95,7 +95,7 @@ class TotalsPipeline(SummingPipeline, PassingPipeline):
         return added.withColumns({**new, "primary_key": F.lit("")})
 
     def _lines(self, known: DataFrame, functions: Functions) -> DataFrame:
-        """One line per group that an applied change touches: the added numbers, and the `payload` of a record.
+        """Returns one line per group that an applied change touches: the added numbers, and the `payload` of a record.
 
         A row that a snapshot reads again is in its group already: that is no new row, and nobody is told of it.
         """

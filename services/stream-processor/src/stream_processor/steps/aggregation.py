@@ -88,12 +88,12 @@ def _exploded(
 
 
 def numbers(pipeline: SummingPipeline) -> dict[str, Column]:
-    """By field, the aggregates' values of a line that has a group's `rows` and parts; null where one is_beyond."""
+    """Returns, by field, the aggregates' values of a line with a group's `rows` and parts; null where one is_beyond."""
     return {name: _fitting(value, name, pipeline) for name, value in _values(pipeline).items()}
 
 
 def is_beyond(pipeline: SummingPipeline) -> Column:
-    """Whether a value is beyond the range of its field, or a sum beyond the digits that Spark adds up."""
+    """Returns whether a value is beyond the range of its field, or a sum beyond the digits that Spark adds up."""
     beyond = [
         F.coalesce(value.isNotNull() & _fitting(value, name, pipeline).isNull(), F.lit(False))
         for name, value in _values(pipeline).items()

@@ -125,7 +125,7 @@ def contributed(changes: DataFrame, row: str, name: str, pipeline: SummingPipeli
 
 
 def _units_in_scope(changes: DataFrame, row: str, pipeline: SummingPipeline) -> DataFrame:
-    """The scope of `_units` on the struct `row`. A row with a null group is in no group."""
+    """Returns the scope of `_units` on the struct `row`. A row with a null group is in no group."""
     whole, element, scoped = F.col("row"), pipeline.group.element, in_scope(changes, row)
     if element is None:
         scoped = scoped.withColumn(_KEY, key_text(whole, pipeline.group))
@@ -192,7 +192,10 @@ def _entry_type(parts: Sequence[Part], types: Mapping[str, DataType]) -> StructT
 
 
 def _type(scoped: DataFrame, part: Part, pipeline: SummingPipeline) -> DataType:
-    """The type of the part's expression. Raises PipelineFileError if its field cannot hold all values exactly."""
+    """Returns the type of the part's expression.
+
+    Raises PipelineFileError if its field cannot hold all values exactly.
+    """
     key = f"{pipeline.numbers_key}.{part.field}"
     try:
         unit = exact(_units(pipeline, [part], _value), scoped.sparkSession)
@@ -215,7 +218,10 @@ def _type(scoped: DataFrame, part: Part, pipeline: SummingPipeline) -> DataType:
 
 
 def _set_type(part: Part, value: DataType, pipeline: SummingPipeline) -> DataType:
-    """The type that the values of a set are kept in. Raises PipelineFileError if they do not fit their field."""
+    """Returns the type that the values of a set are kept in.
+
+    Raises PipelineFileError if they do not fit their field.
+    """
     element, kept = set_types(part.field, pipeline)
     if not fits(value, element):
         problem = f"{part.argument} is {value.simpleString()}, the field needs {element.simpleString()}"
@@ -224,7 +230,7 @@ def _set_type(part: Part, value: DataType, pipeline: SummingPipeline) -> DataTyp
 
 
 def set_types(field: str, pipeline: SummingPipeline) -> tuple[DataType, DataType]:
-    """The type of the values in the field of a set, and the one that they are kept in: texts, or 64-bit integers."""
+    """Returns the type of the values in a set's field, and the type that keeps them: texts, or 64-bit integers."""
     element: DataType = row_type(pipeline.sink)[field].dataType.elementType  # type: ignore[attr-defined]  # it is repeated
     return element, StringType() if isinstance(element, StringType) else LongType()
 

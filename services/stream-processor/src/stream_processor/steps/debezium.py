@@ -155,7 +155,7 @@ def _declared(side: str) -> Column:
 
 
 def _change(change: Descriptor, epoch: int) -> Column:
-    """The change message's row; a field that Debezium knows nothing of is null."""
+    """Returns the change message's row; a field that Debezium knows nothing of is null."""
     pairs = [F.lit(part) for pair in OPERATIONS.items() for part in pair]
     known = {
         "operation": F.try_element_at(F.create_map(*pairs), F.col("__envelope.op")),
@@ -213,7 +213,7 @@ def _source(texts: Column, epoch: int) -> Column:
 
 
 def _time(texts: Column) -> Column:
-    """The time in `ts_us`, or in `ts_ms`, the only one of older connectors."""
+    """Returns the time in `ts_us`, or in `ts_ms`, the only one of older connectors."""
     return F.coalesce(*[_moment(texts.getField(name), unit) for name, unit in TIMES.items()])
 
 

@@ -110,7 +110,7 @@ def _known(value: Column, of_type: DataType, of_key: bool) -> Column:
 
 
 def _made_up(value: Column, of_type: DataType) -> Column:
-    """Whether the value may be one that stands for an unknown one."""
+    """Returns whether the value may be one that stands for an unknown one."""
     if isinstance(of_type, StringType):
         return value == ""
     if isinstance(of_type, BooleanType):
@@ -121,7 +121,7 @@ def _made_up(value: Column, of_type: DataType) -> Column:
 
 
 def knows_before(pipeline: Pipeline) -> Column:
-    """Whether `before` is surely the row before the change. That of Debezium's deletes may be made up."""
+    """Returns whether `before` is surely the row before the change. That of Debezium's deletes may be made up."""
     known = F.col("change.before").isNotNull()
     if pipeline.definition.source.format == "debezium-json":
         known = known & (F.col("change.operation") != "OPERATION_DELETE")
@@ -129,7 +129,7 @@ def knows_before(pipeline: Pipeline) -> Column:
 
 
 def change_problems(pipeline: Pipeline) -> list[Column]:
-    """Why the change contradicts itself, or the file's `insert_only`; each is null where it does not.
+    """Returns why the change contradicts itself, or the file's `insert_only`; each is null where it does not.
 
     The rules are those of statecast.change.v1.Operation: each operation has the rows that it speaks of, and the source
     gives the change's position in its log. Only an update may come without its row before: a database logs it only

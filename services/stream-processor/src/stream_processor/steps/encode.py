@@ -28,12 +28,12 @@ keys.py bounds the key's parts. Kafka's own are those of a batch, and 4 for each
 
 
 def encode_source(source: Column, functions: Functions) -> Column:
-    """The bytes of a StateRecord with nothing but its source."""
+    """Returns the bytes of a StateRecord with nothing but its source."""
     return functions.encode(F.struct(_null("long"), _null("long"), source, _null("binary")), STATE_RECORD)
 
 
 def encode_record(epoch: Column, sequence: Column, source: Column, payload: Column, functions: Functions) -> Column:
-    """The bytes of a StateRecord; `source` comes from encode_source, and a null `payload` is left out (a tombstone)."""
+    """Returns the bytes of a StateRecord; `source` is of encode_source, a null `payload` is left out (a tombstone)."""
     return F.concat(functions.encode(F.struct(epoch, sequence, _null("binary"), payload), STATE_RECORD), source)
 
 
@@ -58,7 +58,7 @@ def to_records(lines: DataFrame, partitions: int, functions: Functions) -> DataF
 
 
 def to_kafka(records: DataFrame, kafka: Mapping[str, str], producer: ProducerSection) -> DataStreamWriter:
-    """A writer of `records`, each to its `topic`; at least once, each task in order."""
+    """Returns a writer of `records`, each to its `topic`; at least once, each task in order."""
     return (
         records.writeStream.format("kafka")
         .options(**{f"kafka.{name}": value for name, value in kafka.items()})

@@ -37,12 +37,12 @@ def checked_changes(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
 
 
 def is_sound() -> Column:
-    """Whether a checked record is neither set aside nor passed over."""
+    """Returns whether a checked record is neither set aside nor passed over."""
     return F.col("problem").isNull() & F.col("passed_over").isNull()
 
 
 def _size_problems(pipeline: Pipeline) -> list[Column]:
-    """Why a record would be too large for the sink's topic, as far as the change itself tells.
+    """Returns why a record would be too large for the sink's topic, as far as the change itself tells.
 
     A record that Kafka refuses would end its query again after each start.
     """
@@ -66,7 +66,7 @@ def _too_large(what: str, size: Column, pipeline: Pipeline) -> Column:
 def written_records(
     sources: Sequence[DataFrame], pipeline: Pipeline, partitions: int, epoch: int, functions: Functions
 ) -> DataFrame:
-    """The records that the pipeline writes to its topic, which has so many partitions, and its dead letters.
+    """Returns the records that the pipeline writes to its topic, which has so many partitions, and its dead letters.
 
     `sources` are the records of each of its source topics; `epoch` is its checkpoint's. Each record has its `topic`.
     """

@@ -66,23 +66,23 @@ class Functions:
         self._descriptors = descriptor_set(spark, contract.descriptor_set)
 
     def decode_change(self, value: Column, message: str) -> Column:
-        """struct(row, payload, problem) of a change's bytes; null for null. `payload` is the row as received.
+        """Returns struct(row, payload, problem) of a change's bytes; null for null. `payload` is the row as received.
 
         No value raises.
         """
         return java_column(self._spark, "decodeChange", self._decoding(message), [value])
 
     def decode_row(self, value: Column, message: str) -> Column:
-        """struct(row, payload, problem) of a message's bytes, which are the payload; null for null. No value raises."""
+        """Returns struct(row, payload, problem) of a message's bytes, the payload; null for null. No value raises."""
         return java_column(self._spark, "decodeRow", self._decoding(message), [value])
 
     def row_from_texts(self, texts: Column, declared: Column, message: str) -> Column:
-        """struct(row, payload, problem) of a table's row from Debezium (RowFromTexts.java); null for null texts."""
+        """Returns struct(row, payload, problem) of a table's row of Debezium (RowFromTexts.java); null for null."""
         known = F.coalesce(declared, F.array().cast(DECLARED))
         return java_column(self._spark, "rowFromTexts", self._decoding(message), [texts, known])
 
     def contributions(self, units: DataFrame, column: str, entry: T.StructType, folds: list[str]) -> Column:
-        """The array of `entry` that a column of units adds up to, a group once (Contributions.java); null for null.
+        """Adds a column of units up to an array of `entry`, a group once (Contributions.java); null for null.
 
         `folds` are the functions of GroupPart.java behind the `key` and the `rows` of an entry.
         """
@@ -90,14 +90,14 @@ class Functions:
         return java_column(self._spark, "contributions", [entry, unit, folds], [F.col(column)])
 
     def differences(self, entry: T.DataType, folds: list[str], lines: str, columns: Sequence[Column]) -> Column:
-        """The lines that a change adds to groups, by Differences.java; null where a column is null.
+        """Returns the lines that a change adds to groups, by Differences.java; null where a column is null.
 
         `lines` is one of its Lines, and `columns` are its arguments.
         """
         return java_column(self._spark, "differences", [entry, folds, lines], columns)
 
     def dead_letter(self, letter: Column, pipeline: str, headers: list[str], rooms: dict[str, int]) -> Column:
-        """struct(topic, key, value, headers) of the record by which a letter is set aside (DeadLetter.java).
+        """Returns struct(topic, key, value, headers) of the record by which a letter is set aside (DeadLetter.java).
 
         Null for null. `headers` are the names of those that it adds, `rooms` the bytes that a letter may have beside
         these, by topic.
@@ -105,15 +105,15 @@ class Functions:
         return java_column(self._spark, "deadLetter", [_RECORD, pipeline, headers, rooms], [letter])
 
     def encode(self, row: Column, message: str) -> Column:
-        """The bytes of a row that has the message's fields in their order; null for a null row."""
+        """Returns the bytes of a row that has the message's fields in their order; null for a null row."""
         return java_column(self._spark, "encode", [self._descriptors, message], [row])
 
     def kafka_partition(self, key: Column, partitions: int) -> Column:
-        """The partition that Kafka's own producer gives to this key: toPositive(murmur2(key)) % partitions."""
+        """Returns the partition that Kafka's own producer gives to this key: toPositive(murmur2(key)) % partitions."""
         return java_column(self._spark, "kafkaPartition", [], [key, F.lit(partitions)])
 
     def lookup(self, key: Column, topic: str, message: str) -> Column:
-        """The row of `message` that a keyed topic holds under the text `key`; null where it holds none.
+        """Returns the row of `message` that a keyed topic holds under the text `key`; null where it holds none.
 
         The topic is followed as a table in the JVM of each executor; the first lookup waits until it was read.
         """
@@ -127,7 +127,7 @@ class Functions:
 
 
 def row_type(message: Descriptor, within: tuple[str, ...] = ()) -> T.StructType:
-    """The struct of a message's fields in the order of their declaration.
+    """Returns the struct of a message's fields in the order of their declaration.
 
     Raises ContractError for types no row can hold: maps, and messages that contain themselves (`within`: the messages
     on the way down).
@@ -153,7 +153,7 @@ def _type(field: FieldDescriptor, within: tuple[str, ...]) -> T.DataType:
 
 
 def filled(message: Descriptor, columns: Mapping[str, Column]) -> Column:
-    """The message's row: its fields are `columns` by name, the others null."""
+    """Returns the message's row: its fields are `columns` by name, the others null."""
     fields = row_type(message).fields
     return F.struct(*[columns.get(each.name, F.lit(None)).cast(each.dataType).alias(each.name) for each in fields])
 
@@ -166,7 +166,7 @@ def within(value: Column, field: FieldDescriptor) -> Column:
 
 
 def fits(actual: T.DataType, declared: T.DataType) -> bool:
-    """Whether all values of `actual` can be written where `declared` is declared; integers may become doubles.
+    """Returns whether all values of `actual` can be written where `declared` is declared; integers may become doubles.
 
     A decimal takes integers and decimals with no more digits, before the point or behind it.
     """
@@ -184,7 +184,7 @@ def fits(actual: T.DataType, declared: T.DataType) -> bool:
 
 
 def digits(of_type: T.DataType) -> tuple[float, float]:
-    """How many digits numbers of a type have before the point, and behind it; infinitely many where that is open."""
+    """Returns the digits of a type's numbers before the point, and behind it; infinitely many where that is open."""
     if isinstance(of_type, T.DecimalType):
         return of_type.precision - of_type.scale, of_type.scale
     before = _DIGITS.get(type(of_type))

@@ -69,7 +69,7 @@ def half_character_problem(text: Column) -> Column:
 
 
 def trees_of(row: Descriptor) -> list[FieldDescriptor]:
-    """The fields that hold more than a value: JSON of their own, or text that holds it."""
+    """Returns the fields that hold more than a value: JSON of their own, or text that holds it."""
     return [field for field in row.fields if field.is_repeated or kind(field) == "message"]
 
 
@@ -92,7 +92,7 @@ def json_names(message: Descriptor) -> dict[str, tuple[str, ...]]:
 
 
 def read_tree(text: Column, field: FieldDescriptor, names: Names = own_names) -> Column:
-    """struct(value, MALFORMED) of the field's JSON, which need not be an object."""
+    """Returns struct(value, MALFORMED) of the field's JSON, which need not be an object."""
     read = read_json(_framed(text), StructType([StructField("value", json_shape(field, names))]))
     if not _has_several(field, names):
         return read
@@ -101,7 +101,7 @@ def read_tree(text: Column, field: FieldDescriptor, names: Names = own_names) ->
 
 
 def read_map(text: Column) -> Column:
-    """struct(value, MALFORMED) of the object in `text`: its values as texts by their names, in the names' order."""
+    """Returns struct(value, MALFORMED) of the object in `text`: its values as texts, in the order of their names."""
     return read_json(_framed(text), StructType([StructField("value", MapType(_TEXT, _TEXT))]))
 
 
@@ -173,6 +173,6 @@ def _either(column: Column, of: Callable[[Column], Column]) -> Column:
 
 
 def read_json(text: Column, schema: StructType) -> Column:
-    """The object in `text`, or its fields and MALFORMED as far as they could be read; null for a null text."""
+    """Returns the object in `text`, or its fields and MALFORMED as far as they could be read; null for a null text."""
     full = StructType([*schema.fields, StructField(MALFORMED, _TEXT)])
     return json_texts(text, full)

@@ -48,12 +48,12 @@ def is_truncation() -> Column:
 
 
 def key_text(row: Column, key: KeyPaths) -> Column:
-    """The values at the key's paths as one text, null if any of them is; different values give different texts."""
+    """Joins the values at the key's paths to one text, null if any of them is; other values give another text."""
     return joined([single(row, path) for path in key.paths])
 
 
 def joined(values: Sequence[Column]) -> Column:
-    """The texts of a key's columns as one, by the rule of BETWEEN_VALUES; a single one stays as it is."""
+    """Returns the texts of a key's columns as one, by the rule of BETWEEN_VALUES; a single one stays as it is."""
     if len(values) == 1:
         return values[0]
     first, *others = [escaped(each) for each in values]
@@ -61,7 +61,7 @@ def joined(values: Sequence[Column]) -> Column:
 
 
 def escaped(value: Column) -> Column:
-    """The text of one of several values of a key."""
+    """Returns the text of one of several values of a key."""
     doubled = F.replace(value, F.lit("\\"), F.lit("\\\\"))
     return F.replace(doubled, F.lit(BETWEEN_VALUES), F.lit(f"\\{BETWEEN_VALUES}"))
 
@@ -93,7 +93,7 @@ def row_identity(side: str, pipeline: Pipeline) -> Column:
 
 
 def key_problems(pipeline: Pipeline) -> list[Column]:
-    """Why `before` or `after` cannot have a key on the topic, or a row has no primary key.
+    """Returns why `before` or `after` cannot have a key on the topic, or a row has no primary key.
 
     The primary key is needed even by rows that do not match: their changes too are part of a row's history.
     """
@@ -124,13 +124,13 @@ def _event_problems(pipeline: Pipeline) -> list[Column]:
 
 
 def event_time(pipeline: Pipeline) -> Column:
-    """The time of the event in `after`, in microseconds; null where its record has none that is usable."""
+    """Returns the time of the event in `after`, in microseconds; null where its record has none that is usable."""
     own = F.col("change.source.commit_time") if pipeline.time is None else at(F.col("after"), pipeline.time)
     return F.unix_micros(own)
 
 
 def is_in_a_group(row: Column, pipeline: Pipeline) -> Column:
-    """Whether the row is in a group: a row with a null group is in none."""
+    """Returns whether the row is in a group: a row with a null group is in none."""
     if not pipeline.group.repeated:
         return key_text(row, pipeline.group).isNotNull()
     return F.size(F.array_compact(element_texts(row, pipeline.group.paths[0]))) > 0
@@ -173,7 +173,7 @@ def group_problems(name: str, row: Column, group: KeyPaths) -> list[Column]:
 
 
 def has_group(row: Column, group: KeyPaths) -> Column:
-    """Whether the row is in a group, as far as one path tells it: a row with a null group needs no key."""
+    """Returns whether the row is in a group, as far as one path tells it: a row with a null group needs no key."""
     return row.isNotNull() if group.repeated else key_text(row, group).isNotNull()
 
 
@@ -187,7 +187,7 @@ def usable_before(pipeline: Pipeline) -> Column:
 
 
 def missing(name: str, row: Column, path: FieldPath) -> Column:
-    """Why the row lacks a part of its key; of a row before a change, that is no reason to set the change aside."""
+    """Returns why the row lacks a part of its key; a row before a change is not set aside for it."""
     if name == "before" or path.repeated:
         return F.lit(None).cast("string")
     return F.when(row.isNotNull() & at(row, path).isNull(), f"{name}.{path} is empty, a key needs it")
@@ -221,7 +221,7 @@ def _too_long(text: Column) -> Column:
 
 
 def elements(row: Column, path: FieldPath) -> Column:
-    """All values of the path in the row, as an array; those of nested arrays in one."""
+    """Returns all values of the path in the row, as an array; those of nested arrays in one."""
     value, many = row, False
     for field in path.fields:
         value = value.getField(field.name)
@@ -231,25 +231,25 @@ def elements(row: Column, path: FieldPath) -> Column:
 
 
 def element_texts(row: Column, path: FieldPath) -> Column:
-    """All values of the path in the row, as an array of texts."""
+    """Returns all values of the path in the row, as an array of texts."""
     values = elements(row, path)
     return values.cast("array<string>") if path.decimal is None else F.transform(values, partial(_text, path))
 
 
 def single(row: Column, path: FieldPath) -> Column:
-    """The value of a path that is not repeated, as text."""
+    """Returns the value of a path that is not repeated, as text."""
     return _text(path, at(row, path))
 
 
 def _text(path: FieldPath, value: Column) -> Column:
-    """The text of one value of a path; a decimal has all of its decimals, where Spark's cast may write 1E-7."""
+    """Returns the text of one value of a path; a decimal has all of its decimals, where Spark's cast may write 1E-7."""
     if path.decimal is None:
         return value.cast("string")
     return F.replace(F.format_number(value, path.decimal.scale), F.lit(","), F.lit(""))
 
 
 def sort_text(row: Column, path: FieldPath) -> Column:
-    """The value as text that sorts as it does."""
+    """Returns the value as text that sorts as it does."""
     value = at(row, path)
     if path.kind == "timestamp":
         return F.date_format(value, RFC3339)
@@ -259,5 +259,5 @@ def sort_text(row: Column, path: FieldPath) -> Column:
 
 
 def at(row: Column, path: FieldPath) -> Column:
-    """The value of a path that is not repeated."""
+    """Returns the value of a path that is not repeated."""
     return reduce(lambda value, name: value.getField(name), path.names, row)

@@ -27,14 +27,14 @@ FIRST_POSITION = 4
 
 
 def log_position(source: Column, operation: Column) -> Column:
-    """The place of the change, or of a row that was read that of the log's end then; null where `source` has none."""
+    """Returns the place of the change, or of the log's end when the row was read; null where `source` has none."""
     return F.when(_is_binlog(source), _in_binlog(source, operation)).otherwise(
         F.coalesce(_log_sequence_number(source), _last_commit(source))
     )
 
 
 def position_problem(source: Column, operation: Column) -> Column:
-    """Why `source` names no place in a log; null when it does, and for a null `source`."""
+    """Returns why `source` names no place in a log; null when it does, and for a null `source`."""
     in_wal = _log_sequence_number(source).isNotNull() | ((operation == READ) & _last_commit(source).isNotNull())
     in_no_wal = source.isNotNull() & ~F.coalesce(in_wal, F.lit(False))
     return F.when(_is_binlog(source), _binlog_problem(source, operation)).otherwise(
@@ -63,7 +63,7 @@ def _in_binlog(source: Column, operation: Column) -> Column:
 
 
 def _file(source: Column) -> Column:
-    """The number at the end of the file's name, as of `mysql-bin.000003`."""
+    """Returns the number at the end of the file's name, as of `mysql-bin.000003`."""
     name = source.getField("file")
     number = F.when(name.rlike(r"\.\d{1,9}$"), F.regexp_extract(name, r"\.(\d{1,9})$", 1).cast("bigint"))
     return F.when(number.between(1, MAX_FILE), number)
@@ -79,7 +79,7 @@ def _log_sequence_number(source: Column) -> Column:
 
 
 def _last_commit(source: Column) -> Column:
-    """The last commit before an incremental snapshot has read the row; null for a change with a place in the log.
+    """Returns the last commit before an incremental snapshot read the row; null for a change with a place in the log.
 
     `source.sequence` is the text `["LAST COMMIT","LAST CHANGE"]`; the first is null before the first commit.
     """

@@ -123,7 +123,7 @@ def observed(progress: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def passes(pipeline: Pipeline) -> Column:
-    """Whether a change that no state knows counts: it has a row that the pipeline passes on, or a group."""
+    """Returns whether a change that no state knows counts: it has a row that the pipeline passes on, or a group."""
     return pipeline.passes(F.coalesce(is_in_a_group(F.col("after"), pipeline), F.lit(False)))
 
 

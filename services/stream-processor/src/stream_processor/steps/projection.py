@@ -28,7 +28,7 @@ _NOTHING: Mapping[str, str] = {}
 
 
 def in_scope(changes: DataFrame, row: str, beside: Mapping[str, str] = _NOTHING) -> DataFrame:
-    """The scope of SQL expressions: the fields of the struct `row` as columns, and the struct itself as `row`.
+    """Returns the scope of SQL expressions: the fields of the struct `row` as columns, and the struct itself as `row`.
 
     `beside` names columns of `changes` that expressions see under another name: name → column. All columns of
     `changes` stand in the struct KEPT.
@@ -41,7 +41,7 @@ def in_scope(changes: DataFrame, row: str, beside: Mapping[str, str] = _NOTHING)
 
 
 def refused(pipeline: Pipeline, key: str, error: AnalysisException) -> PipelineFileError:
-    """The error for an expression at `key` of the file that Spark cannot compute."""
+    """Returns the error for an expression at `key` of the file that Spark cannot compute."""
     text = error.getMessage() if error.getCondition() else str(error)  # our own errors have no condition
     return PipelineFileError(pipeline.file, key, (text or str(error)).splitlines()[0])
 
@@ -112,7 +112,7 @@ def project(changes: DataFrame, pipeline: Pipeline, functions: Functions) -> Dat
 
 
 def message_of(scoped: DataFrame, pipeline: Pipeline, functions: Functions) -> Column:
-    """The encoded message that `select` makes in the scope of `scoped`.
+    """Returns the encoded message that `select` makes in the scope of `scoped`.
 
     Raises PipelineFileError for an expression that Spark cannot compute.
     """
@@ -149,7 +149,7 @@ def _beside(pipeline: Pipeline) -> dict[str, str]:
 
 
 def _selected(scoped: DataFrame, pipeline: Pipeline, name: str, sql: str) -> Column:
-    """The expression. Raises PipelineFileError if its type does not fit the field's."""
+    """Returns the expression. Raises PipelineFileError if its type does not fit the field's."""
     key, declared = f"select.{name}", row_type(pipeline.sink)[name].dataType
     expression, actual = _computed(scoped, pipeline, key, sql)
     if not fits(actual, declared):
@@ -161,7 +161,10 @@ def _selected(scoped: DataFrame, pipeline: Pipeline, name: str, sql: str) -> Col
 
 
 def _computed(scoped: DataFrame, pipeline: Pipeline, key: str, sql: str) -> tuple[Column, DataType]:
-    """The expression at a key of the file, and its type. Raises PipelineFileError if Spark cannot compute it."""
+    """Returns the expression at a key of the file, and its type.
+
+    Raises PipelineFileError if Spark cannot compute it.
+    """
     try:
         expression = exact(attempt(sql), scoped.sparkSession)
         return expression, scoped.select(expression.alias("value")).schema["value"].dataType

@@ -25,7 +25,7 @@ WINDOWS = "windows"
 
 
 def _last_start(row: Column, window: Window) -> Column:
-    """The start of the last window that the row's time is in, in microseconds; a time at an end is in the next."""
+    """Returns the start, in microseconds, of the last window of the row's time; a time at an end is in the next."""
     micros = F.unix_micros(at(row, window.time))
     return micros - F.pmod(micros, F.lit(_micros(window.hop)))
 
@@ -75,7 +75,7 @@ def _clock() -> Column:
 
 
 def still_open(key: Column) -> Column:
-    """Whether the window that the key ends with is open to the line's change."""
+    """Returns whether the window that the key ends with is open to the line's change."""
     return F.coalesce(F.right(key, F.lit(RFC3339_LENGTH)) >= F.col(HORIZON), F.lit(True))
 
 

@@ -100,7 +100,7 @@ def _values(scope: Mapping[str, Any], name: bytes) -> list[str]:
 
 
 def _host(url: str) -> str:
-    """The host without its port, which the gateway does not forward; empty when there is none."""
+    """Returns the host without its port, which the gateway does not forward; empty when there is none."""
     try:
         return urlsplit(url).hostname or ""
     except ValueError:

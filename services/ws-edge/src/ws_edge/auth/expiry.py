@@ -38,7 +38,7 @@ class ExpiryTimer:
         self._timer = asyncio.get_running_loop().call_later(wait, self._check, expires_at)
 
     def cancel(self) -> None:
-        """Never calls back, unless it is renewed."""
+        """Prevents the call back, unless the access is renewed."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

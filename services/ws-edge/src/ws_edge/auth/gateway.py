@@ -122,7 +122,7 @@ def check_headers(headers: Iterable[tuple[bytes, bytes]]) -> None:
 
 
 def _credential(claims: str, now: float) -> Credential:
-    """The times in a JSON Web Token's payload; no times for other credentials."""
+    """Returns the times in a JSON Web Token's payload; no times for other credentials."""
     if not claims:
         return Credential()
     try:
@@ -149,7 +149,7 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
 
 
 def _address(scope: Mapping[str, Any]) -> str:
-    """The last address in X-Forwarded-For, which the gateway added; earlier ones were claimed by the client."""
+    """Returns the last address in X-Forwarded-For, which the gateway added; earlier ones were claimed by the client."""
     lines = [value for name, value in scope["headers"] if name == FORWARDED_FOR]
     address = _value({FORWARDED_FOR: lines[-1].rpartition(b",")[2]} if lines else {}, FORWARDED_FOR)
     with_port = WITH_PORT.fullmatch(address)

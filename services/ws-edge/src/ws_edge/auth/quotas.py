@@ -59,7 +59,7 @@ class TokenBucket:
         return max(0.0, -self._tokens / self.rate)
 
     def is_full(self, now: float) -> bool:
-        """Whether no token is missing, so that a new bucket would be the same."""
+        """Returns whether no token is missing, so that a new bucket would be the same."""
         return self._refilled(now) >= self.burst
 
     def _refilled(self, now: float) -> float:
@@ -99,7 +99,7 @@ class Account:
     """Whether the log says that it is full."""
 
     def is_full(self, now: float) -> bool:
-        """Whether all that may be used at once is there, so that a new account would be the same."""
+        """Returns whether all that may be used at once is there, so that a new account would be the same."""
         return self.budget.is_full(now) and self.openings.is_full(now)
 
 
@@ -115,7 +115,7 @@ class Quotas:
     """Open sockets of all callers."""
 
     def reserve(self, caller: Caller) -> "QuotaReservation":
-        """A reservation in the caller's accounts for a new socket. Raises TooManySocketsError."""
+        """Returns a reservation in the caller's accounts for a new socket. Raises TooManySocketsError."""
         accounts = (
             self._account(caller.consumer, "this consumer", self.consumer),
             self._account(network_of(caller.address), "this address", self.address),
@@ -194,7 +194,7 @@ class QuotaReservation:
         self._count(rows, store, fields, 1)
 
     def remove(self, rows: int, store: str = "", fields: tuple[str, ...] = ()) -> None:
-        """The place has ended."""
+        """Gives back the rows of a place that has ended."""
         self._count(rows, store, fields, -1)
 
     def _count(self, rows: int, store: str, fields: tuple[str, ...], sign: int) -> None:
@@ -234,7 +234,7 @@ class ChannelQuota:
 
 
 def network_of(address: str) -> str:
-    """The network that counts as one address: an IPv4 address or an IPv6 prefix; anything else is returned as it is."""
+    """Returns the network that counts as one address: an IPv4 address or an IPv6 prefix; any other text as it is."""
     try:
         parsed = ip_address(address)
     except ValueError:

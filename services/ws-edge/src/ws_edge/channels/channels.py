@@ -87,7 +87,7 @@ class Channels:
         return await self.open(channel_id, consumer, Position(position.epoch, offset))
 
     async def _read(self, channel_id: str, at_least: Position | None = None) -> tuple[Channel | None, Position]:
-        """The channel, if it exists, and the position up to which its partition was read."""
+        """Returns the channel, if it exists, and the position up to which its partition was read."""
         scan = Scan(channel_id, page_size=PAGE)
         page = await self.client.scan(CHANNELS, scan, at_least)
         states = page.states
@@ -125,7 +125,7 @@ def watch_key(channel_id: str, name: str) -> StoreKey:
 
 
 def channel_of(channel_id: str, states: Iterable[KeyState]) -> Channel | None:
-    """The channel that a group's records describe; None without a head.
+    """Returns the channel that a group's records describe; None without a head.
 
     Ignores records that only newer edges know. Raises UnreadableRowError.
     """

@@ -87,7 +87,7 @@ class KafkaWriter(Writer):
             raise UnavailableError("Kafka has not acknowledged the change: try again in a moment") from error
 
     def _count(self, topic: str) -> int:
-        """The number of partitions of a topic; it never changes, so it is asked for once."""
+        """Returns the number of partitions of a topic; it never changes, so it is asked for once."""
         count = self._partitions.get(topic)
         if count is None:
             metadata = self._producer.list_topics(topic, self._timeout).topics[topic]

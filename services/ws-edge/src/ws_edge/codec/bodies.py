@@ -46,7 +46,7 @@ def json_body(news: RowNews, view: View) -> bytes | None:
 
 
 def binary_body(news: RowNews, view: View) -> bytes | None:
-    """Like `json_body`, in the binary form."""
+    """Returns the same as `json_body`, in the binary form."""
     state = news.state
     if state.row is None:
         return Row(key=state.key.member, left=True, skipped=news.skipped).SerializeToString()
@@ -63,7 +63,7 @@ def json_error(key: StoreKey, error: EdgeError) -> bytes:
 
 
 def binary_error(key: StoreKey, error: EdgeError) -> bytes:
-    """Like `json_error`, in the binary form."""
+    """Returns the same as `json_error`, in the binary form."""
     return Row(key=key.member, error=Problem(code=error.code, message=str(error))).SerializeToString()
 
 

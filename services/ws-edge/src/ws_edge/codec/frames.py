@@ -65,10 +65,10 @@ class Codec(ABC):
     subprotocol: str | None = None
 
     def attach(self, sink: Sink) -> None:  # noqa: B027  most codecs write when they are asked alone
-        """The socket has begun: the codec may put frames of its own."""
+        """Begins the socket: the codec may put frames of its own."""
 
     def detach(self) -> None:  # noqa: B027
-        """The socket has ended: the codec puts nothing any more, and forgets the sink."""
+        """Ends the socket: the codec puts no more frames, and forgets the sink."""
 
     @abstractmethod
     def read(self, event: Mapping[str, Any], stores: Stores) -> ClientRequest:

@@ -54,11 +54,11 @@ class OwnerRule:
         return text if self.field else ""
 
     def owner_by_group(self, group: str) -> str:
-        """As `owner_of`, of a row that cannot be read: its group says it, or only staff may hear of the row."""
+        """Returns the owner of an unreadable row: its group, if the rule names it; else only staff may know it."""
         return group if self.group else self.owner_of("")
 
     def has_rows_for(self, consumer: Consumer) -> bool:
-        """Whether the store can have rows that the consumer may see."""
+        """Returns whether the store can have rows that the consumer may see."""
         return consumer.staff or self.everyone or self.field is not None
 
     def shows_all(self, consumer: Consumer) -> bool:
@@ -99,5 +99,5 @@ def may_see(consumer: Consumer, state: KeyState) -> bool:
 
 
 def seen_by(consumer: Consumer, state: KeyState) -> KeyState:
-    """The state as a consumer who may see the row sees it, without the private fields of others."""
+    """Returns the state as a consumer who may see the row sees it, without the private fields of others."""
     return state.seen_whole() if consumer.staff else state.seen_by(consumer.id)

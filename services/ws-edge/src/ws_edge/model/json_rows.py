@@ -15,7 +15,7 @@ MAX_DEPTH = 30
 
 
 def decode(payload: bytes) -> Value:
-    """The value of a JSON text; integers beyond MAX_EXACT become texts, as int64 is in proto3 JSON.
+    """Returns the value of a JSON text; integers beyond MAX_EXACT become texts, as int64 is in proto3 JSON.
 
     Raises DecodeError when it is not JSON, is nested deeper than MAX_DEPTH, or has a number that no double holds.
     """

@@ -75,7 +75,7 @@ def _elements(row: Message, private: PrivateField) -> Iterator[Message]:
 
 
 def _container(row: Message, private: PrivateField) -> Message | None:
-    """The message that holds the field; None when the row has none."""
+    """Returns the message that holds the field; None when the row has none."""
     message: Any = row
     for name in private.path[:-1]:
         if not message.HasField(name):
@@ -95,7 +95,7 @@ def _trail(row: Value, private: PrivateField) -> list[Value]:
 
 
 def _leads(row: Value, private: PrivateField) -> bool:
-    """Whether the path leads to a value, or meets a null on its way; a null says that nothing is private."""
+    """Returns whether the path leads to a value, or meets a null on its way; a null says that nothing is private."""
     trail = _trail(row, private)
     return len(trail) > len(private.path) or trail[-1].WhichOneof("kind") == "null_value"
 

@@ -67,13 +67,13 @@ class KeyState:
     """This state as those see it who may see more, so that each of them has one frame as well."""
 
     def seen_by(self, viewer: str) -> "KeyState":
-        """The state as the owner of private fields sees it; for others this one."""
+        """Returns the state as the owner of private fields sees it; for others this one."""
         if self.private is None or viewer not in self.private.owners:
             return self
         return self._view(viewer, lambda private: private.seen_by(viewer))
 
     def seen_whole(self) -> "KeyState":
-        """The state as staff see it."""
+        """Returns the state as staff see it."""
         return self._view("\0staff", lambda private: private.full)
 
     @property

@@ -51,14 +51,14 @@ class Store:
         return _definition(self.message.DESCRIPTOR.file)
 
     def is_like(self, other: "Store") -> bool:
-        """Whether both are defined alike, their message included."""
+        """Returns whether both are defined alike, their message included."""
         # The class of the rows is made anew with each reading of the mounted descriptors.
         names = (each.name for each in fields(self) if each.name != "message")
         is_same = all(getattr(self, name) == getattr(other, name) for name in names) and self.kind == other.kind
         return is_same and self.definition == other.definition
 
     def decode(self, payload: bytes) -> Message:
-        """The row of a payload. Raises DecodeError."""
+        """Returns the row of a payload. Raises DecodeError."""
         return json_rows.decode(payload) if self.message is Value else self.message.FromString(payload)
 
     def owner_of(self, row: Message) -> str:

@@ -25,7 +25,7 @@ class PublicCaching:
     """For so many seconds more while they ask for a newer one."""
 
     def control(self, store: Store, lag_ms: int) -> str:
-        """The Cache-Control of an answer.
+        """Returns the Cache-Control of an answer.
 
         One that may already have been out of date for `lag_ms` is not kept, nor is one with private fields: the same
         position stands for as many answers as the row has owners.
@@ -38,12 +38,12 @@ class PublicCaching:
 
 
 def key_etag(state: KeyState) -> str:
-    """The ETag of a key's state: its position."""
+    """Returns the ETag of a key's state: its position."""
     return f'"{_text(state.position)}"'
 
 
 def page_etag(store: Store, rows: Iterable[KeyState], is_last: bool) -> str:
-    """The ETag of a page: the form of its rows, and which they are, by their positions.
+    """Returns the ETag of a page: the form of its rows, and which they are, by their positions.
 
     It is weak, because tokens move without them.
     """

@@ -52,7 +52,7 @@ MESSAGES, ENUMS, FIELDS = 4, 5, 2
 
 
 def sockets_document() -> Document:
-    """The document, for AsyncAPI 3.0: the template with the schemas of the messages that it names."""
+    """Returns the document, for AsyncAPI 3.0: the template with the schemas of the messages that it names."""
     template: Document = yaml.safe_load(TEMPLATE.read_text(encoding="utf-8"))
     messages = template["components"]["messages"].values()
     schemas = schemas_of(*(message["name"] for message in messages))
@@ -63,7 +63,7 @@ def sockets_document() -> Document:
 
 
 def calls_document(app: FastAPI) -> Document:
-    """The OpenAPI document of the application's calls, with the schemas of the messages that they name."""
+    """Returns the OpenAPI document of the application's calls, with the schemas of the messages that they name."""
     document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
     names = {each.removeprefix(SCHEMAS) for each in _references(document["paths"])}
     document.setdefault("components", {})["schemas"] = schemas_of(*sorted(names))
@@ -71,12 +71,12 @@ def calls_document(app: FastAPI) -> Document:
 
 
 def content_of(message: type[Message]) -> dict[str, Any]:
-    """A body that is the message in JSON."""
+    """Returns a body that is the message in JSON."""
     return {"content": {"application/json": {"schema": {"$ref": SCHEMAS + message.DESCRIPTOR.full_name}}}}
 
 
 def answers(message: type[Message] | None, *failures: int, status: int = 200) -> Responses:
-    """The answers of a call: a message or nothing with the status, and an ErrorBody with each other one."""
+    """Returns the answers of a call: a message or nothing with the status, and an ErrorBody with each other one."""
     fault = {"description": "Why the call failed.", **content_of(ErrorBody)}
     responses: Responses = dict.fromkeys((*failures, 403, 422, 503), fault)
     responses[status] = {"description": "Done."} if message is None else {"description": "Done.", **content_of(message)}
@@ -103,7 +103,7 @@ def _factories() -> Mapping[str, Callable[[], Schema]]:
 
 
 def _types(file: FileDescriptorProto) -> Iterator[tuple[str, Callable[[], Schema]]]:
-    """The names of a file's messages and enums, each with a factory of its schema."""
+    """Yields the names of a file's messages and enums, each with a factory of its schema."""
     comments = {tuple(at.path): " ".join(at.leading_comments.split()) for at in file.source_code_info.location}
     for number, message in enumerate(file.message_type):
         yield f"{file.package}.{message.name}", partial(_object, message, comments, (MESSAGES, number))

@@ -50,7 +50,7 @@ class Pages:
         self._domains = domains
 
     def router(self) -> APIRouter:
-        """The calls; they run in threads, because they read files."""
+        """Returns the calls; they run in threads, because they read files."""
         calls: dict[str, Callable[..., Response]] = {
             **{path: partial(_answer, file) for path, file in TOP.items()},
             "/page/domains.json": self._list,
@@ -82,7 +82,7 @@ class Pages:
         return _answer(page / name, request)
 
     def _directories(self) -> dict[str, Path]:
-        """The directories `page` of domains, by the names of these."""
+        """Returns the directories `page` of domains, by the names of these."""
         domains = sorted(self._domains.iterdir()) if self._domains else []
         return {each.name: each / "page" for each in domains if NAME.fullmatch(each.name) and (each / "page").is_dir()}
 

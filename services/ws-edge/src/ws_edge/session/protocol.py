@@ -230,7 +230,7 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
             self.transport.pause_reading()
 
     def send_receive_event_to_app(self) -> None:
-        """A message is whole. The base logs a traceback for text that is not UTF-8."""
+        """Passes on a whole message. The base logs a traceback for text that is not UTF-8."""
         if self.curr_msg_data_type == "text" and not self.close_sent:
             try:
                 b"".join(self.frames).decode()
@@ -243,7 +243,7 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
             self._count_frame()
 
     def handle_parser_exception(self) -> None:
-        """The peer has broken the protocol; the library has made the close frame."""
+        """Handles a breach of the protocol by the peer; the library has made the close frame."""
         assert self.conn.close_sent is not None  # noqa: S101  the base relies on it as well
         code, reason = self.conn.close_sent.code, self.conn.close_sent.reason
         self.queue.put_nowait(by_protocol(code, reason))
@@ -260,7 +260,7 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
             self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection has gone; the first event of an end counts, so a close frame before it does."""
+        """Reports the loss of the connection, unless a close frame came before: the first event of an end counts."""
         self.queue.put_nowait({"type": "websocket.disconnect", "code": LOST})
         super().connection_lost(exc)
         # A part that refers back to its owner would wait for the cycle collector, which runs seldom.

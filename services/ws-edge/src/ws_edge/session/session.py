@@ -174,7 +174,7 @@ class Session:
 
 
 def is_ping(event: Mapping[str, Any]) -> bool:
-    """Whether it is a frame that only counts: one of the protocol itself, or an empty message, as phones ping."""
+    """Returns whether a frame only counts: one of the protocol itself, or an empty message, as phones ping."""
     return CONTROL in event or event.get("bytes") == b""
 
 

@@ -192,7 +192,7 @@ class Tree:
             self.watches.writer.ready(root)
 
     def _end(self, path: Path, error: RequestError | None = None) -> None:
-        """Like `_prune`, and tells the client, which cannot see it from the row."""
+        """Prunes the place, and tells the client, which cannot see it from the row."""
         if path in self.places:
             self._prune(path)
             self.watches.replies.ended(self.id, (*self.prefix, *path), error)

@@ -14,7 +14,7 @@ class Signal:
         self._waiters: tuple[asyncio.Future[None], ...] = ()
 
     def is_set(self) -> bool:
-        """Whether `wait` returns at once."""
+        """Returns whether `wait` returns at once."""
         return self._is_set
 
     def set(self) -> None:
@@ -47,7 +47,7 @@ class Inbox:
         self._waiter: asyncio.Future[None] | None = None
 
     def empty(self) -> bool:
-        """Whether `get` would wait."""
+        """Returns whether `get` would wait."""
         return not self._items
 
     def put_nowait(self, item: Any) -> None:

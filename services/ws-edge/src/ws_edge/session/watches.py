@@ -76,7 +76,7 @@ class Watches:
             yield
 
     def is_outdated(self, store: Store) -> bool:
-        """Whether the store is another one now, or gone: nobody is sent rows by its former rights."""
+        """Returns whether the store is another one now, or gone: nobody is sent rows by its former rights."""
         return self.context.stores.get(store.name) is not store
 
     def changed_stores(self, request: WatchRequest) -> list[str]:

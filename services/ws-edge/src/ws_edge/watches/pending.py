@@ -93,7 +93,7 @@ class Pending:
         return self._is_offered
 
     def has_base(self, key: str) -> bool:
-        """Whether the client has the row as it was sent, and no error in its place."""
+        """Returns whether the client has the row as it was sent, and no error in its place."""
         return key not in self._baseless
 
     def begin_round(self) -> None:
@@ -101,7 +101,7 @@ class Pending:
         self._round = len(self.entries)
 
     def has_round(self) -> bool:
-        """Whether a key of the round waits."""
+        """Returns whether a key of the round waits."""
         return self._round > 0
 
     def take(self) -> tuple[str, Entry] | None:

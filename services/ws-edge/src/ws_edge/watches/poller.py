@@ -63,7 +63,7 @@ class Poller:
         return sum(len(lane.watches) for lane in chain(*self._lanes.values()) if isinstance(lane, LongPollLane))
 
     def spacing(self) -> float:
-        """The seconds from the beginning of one long poll of a lane to that of the next.
+        """Returns the seconds from the beginning of one long poll of a lane to that of the next.
 
         A long poll asks for all keys of its lane, so many changes in a short time cost as many reads of unchanged
         keys. Hence few keys are asked for again at once, and ten thousand cost no more than timed reads of them.
@@ -129,7 +129,7 @@ class Lane(ABC):
         self.task = asyncio.create_task(self._run())
 
     def has_room(self, watch: Watch) -> bool:  # noqa: ARG002  others wait for the next batch
-        """Whether the lane can take one more watch."""
+        """Returns whether the lane can take one more watch."""
         return True
 
     def add(self, watch: Watch) -> None:
@@ -248,7 +248,7 @@ class LongPollLane(Lane):
 
 
 def rest(took: float, is_answered: bool) -> float:
-    """How many seconds a lane rests after a batch, so that a slow instance is asked half of the time at the most."""
+    """Returns the seconds that a lane rests after a batch, so that a slow instance is asked half the time at most."""
     if not is_answered:
         return FAILED_REST_S
     return min(took, MAX_REST_S) if took > SLOW_S else 0.0
