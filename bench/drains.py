@@ -98,7 +98,7 @@ class _Changelog:
         self._partitions = [TopicPartition(self._topic, partition) for partition in range(PARTITIONS)]
 
     def ends(self) -> list[int]:
-        """The offset after the last record of each partition; 0 of a topic that is not there yet."""
+        """Returns the offset after the last record of each partition; 0 of a topic that is not there yet."""
         if self._topic not in self._consumer.list_topics(timeout=10).topics:
             return [0] * PARTITIONS
         return [self._consumer.get_watermark_offsets(each, timeout=10)[1] for each in self._partitions]
@@ -120,7 +120,7 @@ class _Changelog:
             since_s = since_s if count == before else time.monotonic()
 
     def times_ms(self, began: Sequence[int]) -> list[float]:
-        """When each record since these offsets was appended."""
+        """Returns when each record since these offsets was appended."""
         left = sum(self.ends()) - sum(began)
         positions = zip(range(PARTITIONS), began, strict=True)
         self._consumer.assign([TopicPartition(self._topic, partition, offset) for partition, offset in positions])

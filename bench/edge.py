@@ -75,7 +75,7 @@ def edges(rig: EdgeRig) -> dict[str, float]:
 
 
 def stalled(rig: EdgeRig) -> dict[str, float]:
-    """The ages at interval 0 beside many clients that do not read at all, and the memory that each of those costs."""
+    """Measures the ages at interval 0 beside many clients that do not read at all, and the memory of each of them."""
     readers = round(rig.sockets * (1 - STALLED_SHARE))
     wide = [f"wide-{number}" for number in range(WIDE_KEYS)]
     rig.writer.write(wide, WIDE)
@@ -102,7 +102,7 @@ def stalled(rig: EdgeRig) -> dict[str, float]:
 
 
 def hot_key(rig: EdgeRig) -> dict[str, float]:
-    """The ages when all sockets watch one key, which changes five times a second."""
+    """Returns the ages when all sockets watch one key, which changes five times a second."""
     with rig.watching_edge(rig.sockets, rig.keys[:1], 0) as edge:
         time.sleep(WARM_UP_S)
         with rig.writer.writing(rig.keys[:1], ONE_KEY_RATE):
@@ -111,7 +111,7 @@ def hot_key(rig: EdgeRig) -> dict[str, float]:
 
 
 def frames(rig: EdgeRig) -> dict[str, float]:
-    """The frames that one edge delivers in a second, when more are asked for than it can."""
+    """Returns the frames that one edge delivers in a second, when more are asked for than it can."""
     keys = rig.keys[:HOT_KEYS]
     watching = rig.watching_edge(round(rig.sockets * HOT_SOCKETS), keys, 0, HOT_KEYS)
     with watching as edge, rig.writer.writing(keys, HOT_RATE):

@@ -75,7 +75,7 @@ NEIGHBOURS: Mapping[str, Callable[[EdgeRig, EdgeProcess], AbstractContextManager
 
 
 def neighbours(rig: EdgeRig) -> dict[str, float]:
-    """The ages at interval 0 beside each of the neighbours, and by how much each raises the 99th percentile."""
+    """Returns the ages at interval 0 beside each of the neighbours, and by how much each raises the 99th percentile."""
     figures: dict[str, float] = {}
     with rig.watching_edge(round(rig.sockets * SHARE), rig.keys, 0) as edge:
         for name, neighbour in NEIGHBOURS.items():

@@ -93,7 +93,7 @@ def _lookups(rig: EdgeRig) -> Iterator[list[float]]:
 
 @contextmanager
 def _load(rig: EdgeRig) -> Iterator[list[float]]:
-    """The most batches that an instance has in work, looked at again and again meanwhile."""
+    """Yields the most batches that an instance has in work, looked at again and again meanwhile."""
     samples = [0.0]
 
     def look(done: Event) -> None:

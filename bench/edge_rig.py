@@ -40,7 +40,7 @@ class EdgeRig:
 
     @contextmanager
     def edge(self, **settings: object) -> Iterator["EdgeProcess"]:
-        """A new edge with its own crowd, which end with the block; `settings` go on top of those of the rig."""
+        """Yields a new edge with its own crowd, which end with the block; `settings` go on top of those of the rig."""
         queries = ",".join(instance.address for instance in self.cluster.instances.values())
         own = {"gateway_secret": SECRET, "query_addresses": queries}
         with EdgeProcess({**own, **EDGE, **settings}, self._directory / "edge.log") as edge:
@@ -53,20 +53,20 @@ class EdgeRig:
     def watching_edge(
         self, sockets: int, keys: Sequence[str], interval_ms: int, each: int = 1
     ) -> Iterator["EdgeProcess"]:
-        """A new edge with so many sockets, which watch `each` of the keys, in turn."""
+        """Yields a new edge with so many sockets, which watch `each` of the keys, in turn."""
         with self.edge() as edge:
             edge.clients.ask("open", sockets)
             edge.clients.ask("watch", self.store, keys, interval_ms, 0, each)
             yield edge
 
     def upstream(self, **labels: str) -> tuple[float, float]:
-        """The keys and the calls, of those with the labels, that the query service has been asked for so far."""
+        """Returns the keys and calls, of those with the labels, that the query service has been asked for so far."""
         instances = self.cluster.instances.values()
         keys = sum(instance.metric("query_service_batch_keys_total") for instance in instances)
         return keys, sum(instance.metric("query_service_call_seconds_count", **labels) for instance in instances)
 
     def query_cpu_s(self) -> float:
-        """The CPU time that the query service has used so far, over all its instances."""
+        """Returns the CPU time that the query service has used so far, over all its instances."""
         return sum(instance.cpu_s for instance in self.cluster.instances.values())
 
 

@@ -22,7 +22,10 @@ BATCH_KEYS = 500
 
 
 async def known_orders(address: str, count: int) -> list[str]:
-    """The ids of `count` orders of the simulator that exist now, the newest first. Raises LookupError for fewer."""
+    """Returns the ids of `count` orders of the simulator that exist now, the newest first.
+
+    Raises LookupError for fewer.
+    """
     order_ids: list[str] = []
     async with grpc.aio.insecure_channel(address) as channel:
         stub: Any = QueryServiceStub(channel)

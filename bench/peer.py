@@ -161,7 +161,7 @@ def both(bootstrap: str, directory: Path, rows: int) -> Iterator[Rig]:
 
 
 def lookups(bootstrap: str, directory: Path, names: Sequence[str], rows: int, rounds: int) -> Measured:
-    """The measurements of LOOKUPS with these names, one after the other on the same instances."""
+    """Makes the measurements of LOOKUPS with these names, one after the other on the same instances."""
     with both(bootstrap, directory, rows) as rig:
 
         def measure(name: str) -> list[Metric]:
@@ -171,7 +171,7 @@ def lookups(bootstrap: str, directory: Path, names: Sequence[str], rows: int, ro
 
 
 def restore(bootstrap: str, directory: Path, rows: int, rounds: int) -> list[Metric]:
-    """One instance of each with an empty disk, on a topic of its own."""
+    """Measures one instance of each with an empty disk, on a topic of its own."""
     with ExitStack() as running:
         ours = running.enter_context(query_cluster(bootstrap, directory / "query"))
         theirs = running.enter_context(peer_cluster(bootstrap, directory / "peer", ours.topic))
@@ -180,7 +180,7 @@ def restore(bootstrap: str, directory: Path, rows: int, rounds: int) -> list[Met
 
 
 def changes(bootstrap: str, directory: Path, rows: int, rounds: int, seconds: float) -> list[Metric]:
-    """The processing of each, started anew for each window, the peer's in three ways."""
+    """Measures the processing of each, started anew for each window, the peer's in three ways."""
 
     def measure(name: str, topology: str = "", *, tuned: bool = False) -> Figures:
         with tempfile.TemporaryDirectory(dir=directory) as temporary, ExitStack() as running:
@@ -211,7 +211,7 @@ INGESTED = {"latest": "latest-by-key", "aggregate": "aggregate"}
 
 
 def ingest(bootstrap: str, directory: Path, backlog: int, rounds: int) -> list[Metric]:
-    """A backlog of the same changes, worked off by one instance of each, the processor in real-time mode."""
+    """Measures a backlog of the same changes, worked off by one instance of each, the processor in real-time mode."""
     bank = Bank()
 
     def measure(system: str) -> Figures:

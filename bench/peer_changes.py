@@ -49,7 +49,7 @@ class Pipeline:
 
 @contextmanager
 def peer_pipeline(bootstrap: str, directory: Path, name: str, topology: str, *, tuned: bool) -> Iterator[Pipeline]:
-    """The peer with a topology that keeps the newest row of each order."""
+    """Yields the peer with a topology that keeps the newest row of each order."""
     source = _source(bootstrap)
     with peer_cluster(bootstrap, directory, source, topology, [TUNED] if tuned else []) as cluster:
         yield Pipeline(bootstrap, source, System(name, cluster), ("peer-1", "peer-2"))
@@ -57,7 +57,7 @@ def peer_pipeline(bootstrap: str, directory: Path, name: str, topology: str, *, 
 
 @contextmanager
 def our_pipeline(bootstrap: str, directory: Path, name: str) -> Iterator[Pipeline]:
-    """The stream-processor with the pipeline orders-by-key as it ships, and the query service over its topic."""
+    """Yields the stream-processor with the pipeline orders-by-key as it ships, and the query service over its topic."""
     source = _source(bootstrap)
     create_topic(bootstrap, f"{source}.dead-letter", 1)
     with ExitStack() as running:

@@ -74,7 +74,7 @@ def ghz_gets(address: str, keys: Sequence[str], seconds: float) -> Report:
 
 
 def split_by_owner(address: str, keys: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The keys that the instance owns, and those that it passes on."""
+    """Returns the keys that the instance owns, and those that it passes on."""
     with grpc.insecure_channel(address) as channel:
         stub: Any = QueryServiceStub(channel)
         shards = stub.ListShards(ListShardsRequest(store=STORE), timeout=10).shards
@@ -113,7 +113,7 @@ def batch_requests(keys: Sequence[str]) -> list[BatchGetStatesRequest]:
 
 
 async def known_requests(address: str, requests: Sequence[BatchGetStatesRequest]) -> list[BatchGetStatesRequest]:
-    """The same batches, each key with the position that it has now."""
+    """Returns the same batches, each key with the position that it has now."""
     return [_with_positions(request, await _batch(address, request)) for request in requests]
 
 

@@ -31,14 +31,17 @@ def restore_peer(cluster: PeerCluster, rows: int, version: int) -> dict[str, flo
 
 
 def restore_ours(cluster: QueryCluster) -> dict[str, float]:
-    """The figures of bench.query_restore under the names that they have here."""
+    """Returns the figures of bench.query_restore under the names that they have here."""
     figures = query_restore.restore(QueryRig(cluster, 0))
     seconds = figures["restore_start_ms"] / 1000
     return {"restore_rows_per_s": figures["restore_rows_per_s"], "restore_s": round(seconds, 2)}
 
 
 def restored_per_s(log: str, partitions: int) -> float:
-    """The rows a second that the peer's log tells of. Raises ValueError when it does not tell of each partition."""
+    """Returns the rows a second that the peer's log tells of.
+
+    Raises ValueError when it does not tell of each partition.
+    """
     lines = re.findall(r"^restored (\d+) (\d+) (\d+) (\d+)$", log, re.MULTILINE)
     restored = {int(partition): (int(start), int(end), int(rows)) for partition, start, end, rows in lines}
     if len(restored) != partitions:

@@ -14,7 +14,7 @@ ITEMS = 4
 
 
 def order(number: int, version: int) -> Order:
-    """The row of an order; `version` stands in its tracking number, which `version_of` reads."""
+    """Returns the row of an order; `version` stands in its tracking number, which `version_of` reads."""
     row = Order(
         order_id=order_key(number),
         customer_id=f"customer-{number % 20_000:05d}",
@@ -35,7 +35,7 @@ def version_of(payload: bytes) -> int:
 
 
 def keyed_record(number: int, version: int) -> bytes:
-    """A StateRecord of the order, as the processor writes it."""
+    """Returns a StateRecord of the order, as the processor writes it."""
     record = StateRecord(epoch=1, sequence=version, payload=order(number, version).SerializeToString())
     record.source.epoch, record.source.log_sequence_number = 1, version
     record.source.commit_time.FromNanoseconds(time.time_ns())
@@ -43,7 +43,7 @@ def keyed_record(number: int, version: int) -> bytes:
 
 
 def change(number: int, version: int) -> bytes:
-    """An OrderChange that creates the order, with version 1, or changes the version before; versions rise by row."""
+    """Returns an OrderChange that creates the order (version 1) or changes the version before; versions rise by row."""
     made = OrderChange(operation=OPERATION_UPDATE if version > 1 else OPERATION_CREATE)
     made.after.CopyFrom(order(number, version))
     if version > 1:

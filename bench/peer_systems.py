@@ -114,7 +114,7 @@ class PeerCluster:
 def peer_cluster(
     bootstrap: str, directory: Path, topic: str, topology: str = "table", files: Sequence[Path] = ()
 ) -> Iterator[PeerCluster]:
-    """A cluster of the peer without instances, which end with it; `files` of properties go on top of the usual ones."""
+    """Yields a peer's cluster without instances, which end with it; `files` of properties extend the usual ones."""
     directory.mkdir(parents=True)
     cluster = PeerCluster(bootstrap, directory, topic, topology, files)
     try:
@@ -158,7 +158,7 @@ def runs(instance: Instance) -> bool:
 
 
 def serves(address: str, addresses: set[str]) -> bool:
-    """Whether each partition is served by all of these and each owns one, as the instance at an address sees it."""
+    """Returns whether all of these serve each partition and each owns one, as the instance at an address sees it."""
     with grpc.insecure_channel(address) as channel:
         stub: Any = QueryServiceStub(channel)
         try:
@@ -171,13 +171,13 @@ def serves(address: str, addresses: set[str]) -> bool:
 
 
 def get(stub: Any, key: str) -> GetStateResponse:
-    """One lookup. Raises grpc.RpcError."""
+    """Makes one lookup. Raises grpc.RpcError."""
     response: GetStateResponse = stub.GetState(GetStateRequest(store=STORE, key=StateKey(group=key)), timeout=CALL_S)
     return response
 
 
 def holds(stub: Any, key: str, version: int) -> bool:
-    """Whether a lookup of the key answers with this version or a newer one; no answer is none."""
+    """Returns whether a lookup of the key answers with this version or a newer one; no answer is none."""
     try:
         return version_of(get(stub, key).state.payload) >= version
     except grpc.RpcError:

@@ -42,7 +42,7 @@ class Measurements:
     checkpoints: int = CHECKPOINTS
 
     def pauses(self, name: str) -> list[Metric]:
-        """How long each of several checkpoints delays a change at most, at PAUSE_RATE; each is one of the runs.
+        """Measures how long each of several checkpoints delays a change at most, at PAUSE_RATE; each is one run.
 
         The first checkpoints after the start are left out: their code runs for the first time.
         """
@@ -61,7 +61,7 @@ class Measurements:
             )
 
     def latency(self, name: str, mode: str, rates: Sequence[int], state: bool) -> list[Metric]:
-        """The figures of each of RUNS windows at each rate; with `state`, the bytes of a row in a checkpoint too."""
+        """Measures each of RUNS windows at each rate; with `state`, the bytes of a row in a checkpoint too."""
         count = ROWS + round(sum(rates) * (WARM_S + RUNS * WINDOW_S))
         windows: dict[int, list[Window]] = {}
         with rig(self.bootstrap, SHAPES[name], mode, self.bank, count) as bench_rig:
@@ -78,7 +78,7 @@ class Measurements:
             return metrics
 
     def sustained(self, name: str) -> list[Metric]:
-        """The highest of STEPS at which the p99 outside checkpoints stays bearable; 0 when it is none of them."""
+        """Finds the highest of STEPS at which the p99 outside checkpoints stays bearable; 0 when it is none of them."""
         highest = 0
         count = ROWS + round(sum(STEPS) * (SETTLE_S + STEP_S))
         with rig(self.bootstrap, SHAPES[name], "realtime", self.bank, count) as bench_rig:
@@ -164,7 +164,7 @@ def measure(names: Sequence[str], checkpoints: int) -> Measured:
 
 
 def _jobs(measurements: Measurements, names: set[str]) -> Iterator[tuple[str, Job]]:
-    """The measurements to call for the names: all rates of a shape and a mode share a processor with its state."""
+    """Yields the measurements for the names; all rates of a shape and a mode share a processor with its state."""
     for shape, mode in MODES:
         rates = [rate for rate in RATES if f"latency.{shape}.{mode}.{rate}" in names]
         state = mode == "realtime" and f"state.{shape}" in names

@@ -37,12 +37,12 @@ class Pause:
         return 2 * self.until_ms - self.from_ms
 
     def delays(self, sample: Sample) -> bool:
-        """Whether the sample was under way in it, or was sent while the rest was worked off."""
+        """Returns whether the sample was under way in it, or was sent while the rest was worked off."""
         return sample.sent_ms < self.recovered_ms and sample.appended_ms > self.from_ms
 
 
 def pauses(times_ms: Mapping[int, Sequence[float]], commits_ms: Iterable[float]) -> list[Pause]:
-    """The longest gap near each commit, with the gaps of other partitions that overlap it.
+    """Returns the longest gap near each commit, with the gaps of other partitions that overlap it.
 
     `times_ms` holds for each partition when its records were appended, in order.
     """
@@ -62,13 +62,13 @@ def outside(samples: Iterable[Sample], apart: Sequence[Pause]) -> list[Sample]:
 
 
 def p99_ms(samples: Iterable[Sample]) -> float:
-    """The 99th percentile; infinite when there are too few samples for one."""
+    """Returns the 99th percentile; infinite when there are too few samples for one."""
     took = [sample.took_ms for sample in samples]
     return percentiles("took", took)["took_p99"] if len(took) >= MIN_SAMPLES else math.inf
 
 
 def longest_ms(samples: Iterable[Sample], pause: Pause) -> float:
-    """The longest that a change took that the pause delayed. Raises ValueError when it delayed none."""
+    """Returns the longest that a change took that the pause delayed. Raises ValueError when it delayed none."""
     return round(max(sample.took_ms for sample in samples if pause.delays(sample)), 1)
 
 

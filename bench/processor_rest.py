@@ -46,7 +46,7 @@ def at_rest(bootstrap: str, count: int) -> list[Metric]:
 
 @contextmanager
 def _simulators(bootstrap: str, directory: Path) -> Iterator[None]:
-    """The simulator of each domain, with its database in `directory`."""
+    """Yields the simulator of each domain, with its database in `directory`."""
     with ExitStack() as running:
         names = domain_names()
         for domain, port in zip(names, free_ports(len(names)), strict=True):

@@ -165,7 +165,7 @@ class Rig:
         self.sink.read_until(complete)
 
     def commits_ms(self) -> list[float]:
-        """When each checkpoint of the shape's pipelines was complete, in milliseconds since 1970."""
+        """Returns when each checkpoint of the shape's pipelines was complete, in milliseconds since 1970."""
         files = [file for each in self._checkpoints for file in (each / "commits").glob("[0-9]*")]
         return sorted(file.stat().st_mtime * 1000 for file in files)
 
@@ -202,7 +202,7 @@ class Rig:
         return used
 
     def changelog_bytes(self) -> int:
-        """The bytes of the state in the shape's checkpoints, as far as they are written change by change."""
+        """Returns the bytes of the state in the shape's checkpoints, as far as they are written change by change."""
         files = [file for each in self._checkpoints for file in (each / "state").rglob("*.changelog")]
         return sum(file.stat().st_size for file in files)
 
@@ -212,7 +212,7 @@ class Rig:
 
 
 def _files(shape: Shape, mode: str, directory: Path) -> list[Path]:
-    """The shape's pipelines, with their topics after a prefix of their own, in the order of the data."""
+    """Returns the shape's pipelines, with their topics after a prefix of their own, in the order of the data."""
     prefix, files = f"{uuid4().hex[:6]}.", []
     for name in shape.pipelines:
         [shipped] = PIPELINES.rglob(f"{name}.yaml")
@@ -251,7 +251,7 @@ def rig(bootstrap: str, shape: Shape, mode: str, bank: Bank, count: int) -> Iter
 
 @contextmanager
 def empty_pipelines(bootstrap: str, count: int) -> Iterator[Processor]:
-    """A processor, not started, of the first `count` shipped pipelines, as they are; their topics are empty."""
+    """Yields a processor, not started, of the first `count` shipped pipelines, as they are; their topics are empty."""
     files = pipeline_files([PIPELINES])[:count]
     if len(files) < count:
         raise RuntimeError(f"{count} pipelines were asked for, {len(files)} ship")

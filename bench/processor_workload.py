@@ -124,7 +124,7 @@ def _group(number: int, version: int) -> int:
 
 
 def _sealed(change: OrderChange | OpenPositionChange | InvoiceChange, index: int, *, created: bool) -> bytes:
-    """The bytes of the change, which is the one with the log sequence number `index + 1`."""
+    """Returns the bytes of the change, which is the one with the log sequence number `index + 1`."""
     change.operation = OPERATION_CREATE if created else OPERATION_UPDATE
     change.source.epoch, change.source.log_sequence_number, change.source.table = 1, index + 1, "rows"
     change.source.commit_time.FromMicroseconds(STAMP_S * 1_000_000 + index)
@@ -191,7 +191,7 @@ class Bank:
         self._changes: dict[Callable[[int, int], Iterator[Sent]], list[Sent]] = {}
 
     def changes(self, shape: Shape, count: int) -> list[Sent]:
-        """The first `count` changes; there may be more."""
+        """Returns the first `count` changes; there may be more."""
         changes = self._changes.setdefault(shape.changes, [])
         changes.extend(shape.changes(len(changes), count))
         return changes

@@ -88,7 +88,7 @@ def seed(rig: QueryRig) -> dict[str, float]:
 
 @contextmanager
 def _gets_at(address: str) -> Iterator[list[float]]:
-    """The times of gets of one row at an instance, in milliseconds, until the block ends."""
+    """Yields the times of gets of one row at an instance, in milliseconds, until the block ends."""
     times_ms: list[float] = []
 
     def read(done: Event) -> None:

@@ -45,7 +45,7 @@ class QueryRig:
         return instances
 
     def _serves(self, address: str, names: set[str]) -> bool:
-        """Whether all partitions are served by all of these, as the instance at an address sees it."""
+        """Returns whether all partitions are served by all of these, as the instance at an address sees it."""
         with grpc.insecure_channel(address) as channel:
             stub: Any = QueryServiceStub(channel)
             try:
@@ -63,7 +63,7 @@ def wait_until(condition: Callable[[], object], interval_s: float = PAUSE_S) -> 
 
 @contextmanager
 def query_rig(rows: int) -> Iterator[QueryRig]:
-    """A rig on a broker of its own; all of it ends with the block."""
+    """Yields a rig on a broker of its own; all of it ends with the block."""
     with tempfile.TemporaryDirectory(prefix="statecast-bench-") as temporary:
         directory = Path(temporary)
         with running_broker(directory / "broker") as broker:

@@ -52,12 +52,15 @@ class Metric:
 
 
 def unit_of(metric: str) -> str:
-    """The unit that a metric's name tells: times, sizes, counts, or things per second."""
+    """Returns the unit that a metric's name tells: times, sizes, counts, or things per second."""
     return next((unit for part, unit in UNITS if part in metric), "1/s")
 
 
 def percentiles(name: str, samples: Sequence[float], suffix: str = "") -> dict[str, float]:
-    """The metrics `<name>_p50`, `_p90` and `_p99` of the samples. Raises ValueError for fewer than 100 samples."""
+    """Returns the metrics `<name>_p50`, `_p90` and `_p99` of the samples.
+
+    Raises ValueError for fewer than 100 samples.
+    """
     if len(samples) < 100:
         raise ValueError(f"{name}: {len(samples)} samples do not give a 99th percentile; at least 100 are needed")
     cuts = statistics.quantiles(samples, n=100, method="inclusive")
@@ -65,7 +68,7 @@ def percentiles(name: str, samples: Sequence[float], suffix: str = "") -> dict[s
 
 
 def combine(runs: Sequence[Mapping[str, float]]) -> list[Metric]:
-    """One metric for each name, with the median over the runs that have it."""
+    """Returns one metric for each name, with the median over the runs that have it."""
     names = dict.fromkeys(name for run in runs for name in run)
     values = {name: [run[name] for run in runs if name in run] for name in names}
     return [Metric(name, statistics.median(values[name]), unit_of(name), values[name]) for name in names]

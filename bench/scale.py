@@ -88,7 +88,7 @@ async def membership(instances: int, stores: int) -> dict[str, float]:
 
 
 async def first_map(instances: int, stores: int) -> dict[str, float]:
-    """How long the first map takes, and how long it holds the event loop at most."""
+    """Returns how long the first map takes, and how long it holds the event loop at most."""
     everyone = [
         Member(f"query-{number}", f"h{number}:1", f"h{number}:2", 1, (), ZONES[number % len(ZONES)], RULES)
         for number in range(instances)

@@ -42,7 +42,7 @@ class MessageTypes:
 
     @classmethod
     def read(cls, directory: Path | None = None) -> "MessageTypes":
-        """The contract's messages and those of the directory, if one is given. Raises DescriptorsError."""
+        """Returns the contract's messages and those of the directory, if one is given. Raises DescriptorsError."""
         return cls(_contract() if directory is None else _with_mounted(_contract(), directory))
 
     @cached_property
@@ -56,7 +56,10 @@ class MessageTypes:
         return frozenset(name for name in self.fields if not name.startswith("google."))
 
     def message_class(self, name: str) -> type[Message]:
-        """The class of a message, nested ones too: of the contract's the generated one. Raises KeyError for no such."""
+        """Returns the class of a message, nested ones too: of the contract's the generated one.
+
+        Raises KeyError for no such.
+        """
         if name not in self.rows:
             raise KeyError(name)
         message = self._pool.FindMessageTypeByName(name)
@@ -180,7 +183,7 @@ def _json_name(name: str) -> str:
 
 
 def _in_order(known: _Sources) -> list[FileDescriptorProto]:
-    """The files, each after those that it imports. Raises DescriptorsError for an import that is nowhere."""
+    """Returns the files, each after those that it imports. Raises DescriptorsError for an import that is nowhere."""
     ordered: dict[str, FileDescriptorProto] = {}
 
     def visit(name: str, within: tuple[str, ...]) -> None:

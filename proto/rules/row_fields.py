@@ -17,7 +17,7 @@ class RowFieldError(ValueError):
 
 
 def text_fields(row: type[Message]) -> frozenset[str]:
-    """The fields of a row that hold one text."""
+    """Returns the fields of a row that hold one text."""
     return _text_fields(row.DESCRIPTOR)
 
 
@@ -27,7 +27,7 @@ def _text_fields(message: Any) -> frozenset[str]:
 
 
 def holds_messages(field: Any) -> bool:
-    """Whether a field, by its descriptor, is a list of messages."""
+    """Returns whether a field, by its descriptor, is a list of messages."""
     return bool(field.is_repeated and field.message_type is not None)
 
 

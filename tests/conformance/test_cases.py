@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.timeout(1800)]
 
 
 def parameters() -> Iterator[object]:
-    """Each case under its name; one that does not hold yet must fail, until it does."""
+    """Yields each case under its name; one that does not hold yet must fail, until it does."""
     for case in read_cases():
         marks = [pytest.mark.xfail(reason=case.pending, strict=True)] if case.pending else []
         long = [pytest.mark.long] if case.long else []

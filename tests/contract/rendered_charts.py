@@ -80,7 +80,7 @@ def selects(selector: Manifest, labels: dict[str, str]) -> bool:
 
 
 def labels_of_pods(manifests: list[Manifest]) -> list[dict[str, str]]:
-    """Those of the workloads, and of the executors that the driver starts from a template."""
+    """Returns those of the workloads, and of the executors that the driver starts from a template."""
     labels = [pod_of(each)["metadata"]["labels"] for each in manifests if each["kind"] in WORKLOADS]
     files = [file for each in every("ConfigMap", manifests) for file in each["data"].items()]
     templates = [yaml.safe_load(text) for name, text in files if name.endswith(".yaml")]

@@ -37,13 +37,13 @@ def variables_of_image(service: str) -> dict[str, str]:
 
 
 def ports_of(service: str) -> set[str]:
-    """Those on which a service listens by its own defaults."""
+    """Returns those on which a service listens by its own defaults."""
     fields = SETTINGS[service].model_fields.items()
     return {str(field.default) for name, field in fields if name == "port" or name.endswith("_port")}
 
 
 def in_compose(service: str) -> dict[str, Any]:
-    """The container of that name, or the first of its instances."""
+    """Returns the container of that name, or the first of its instances."""
     containers = {**POSTGRES_SOURCE, **COMPOSE}
     name = "topics" if service.startswith("kafka-topics") else service
     container: dict[str, Any] = containers.get(name) or containers[f"{service}-1"]

@@ -54,7 +54,7 @@ def test_a_higher_epoch_comes_after_all_of_a_lower_one() -> None:
 
 @cache
 def simulated(name: str) -> tuple[dict[str, MemoryRows], dict[str, list[Any]]]:
-    """The tables after some changes, and the changes of each, by the table's name."""
+    """Returns the tables after some changes, and the changes of each, by the table's name."""
     domain = choose_domain(name)
     tables = memory_tables(domain, PARAMETERS, NOW_US)
     definitions = {table.name: table for table in domain.tables}

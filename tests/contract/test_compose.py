@@ -35,7 +35,7 @@ OF_DOMAINS = {f"cdc-simulator-{domain}": domain for domain in domain_names() if 
 
 
 def service_of(name: str) -> str:
-    """The service that the container is an instance of."""
+    """Returns the service that the container is an instance of."""
     return "cdc-simulator" if name in OF_DOMAINS else re.sub(r"-\d+$", "", name)
 
 
@@ -47,7 +47,7 @@ def variables() -> Iterator[tuple[str, str, str]]:
 
 
 def filled_in(value: str) -> str:
-    """The value with the defaults of its variables."""
+    """Returns the value with the defaults of its variables."""
     return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value)
 
 

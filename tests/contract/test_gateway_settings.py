@@ -15,7 +15,7 @@ FILE_OF_KONG = INFRA / "kong" / "kong.yaml"
 
 
 def settings_in(node: Any) -> Iterator[dict[str, str]]:
-    """The variables `KONG_…` of each container in a document, of compose or of Kubernetes."""
+    """Yields the variables `KONG_…` of each container in a document, of compose or of Kubernetes."""
     if isinstance(node, list):
         if named := {each["name"]: str(each.get("value")) for each in node if _is_setting(each)}:
             yield named
@@ -104,5 +104,5 @@ def test_no_header_of_a_credential_or_a_consumer_passes_from_a_client_to_an_edge
 
 
 def _variable(reference: str) -> str:
-    """The environment variable that a reference names, in either form."""
+    """Returns the environment variable that a reference names, in either form."""
     return reference.upper().replace("-", "_")

@@ -42,7 +42,7 @@ def version_of(part: str, name: str) -> str | None:
 
 
 def on_kubernetes(name: str) -> Manifest:
-    """The only container of a workload."""
+    """Returns the only container of a workload."""
     [workload] = [each for each in WITH_POSTGRES if each["kind"] in WORKLOADS and each["metadata"]["name"] == name]
     return container_of(workload)
 

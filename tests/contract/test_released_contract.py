@@ -23,7 +23,7 @@ RENUMBERED = re.compile(r'Previously present field "(\d+)" with name ".*" on mes
 
 
 def elements(descriptor_set: bytes) -> set[str]:
-    """The full names of all messages, fields with their numbers, enum values, services and methods."""
+    """Returns the full names of all messages, fields with their numbers, enum values, services and methods."""
     files = FileDescriptorSet.FromString(descriptor_set).file
     return {name for file in files if not file.name.startswith("google/") for name in of_file(file)}
 

@@ -57,7 +57,7 @@ def scalar(field: FieldDescriptor) -> st.SearchStrategy[Any]:
 
 
 def fields_of(kind: Descriptor, draw: st.DrawFn) -> Iterator[FieldDescriptor]:
-    """The fields to fill in: all of them, and one of each choice."""
+    """Yields the fields to fill in: all of them, and one of each choice."""
     for field in kind.fields:
         choice = field.containing_oneof
         if choice is None or len(choice.fields) == 1:
@@ -68,7 +68,7 @@ def fields_of(kind: Descriptor, draw: st.DrawFn) -> Iterator[FieldDescriptor]:
 
 @st.composite
 def messages(draw: st.DrawFn, kind: Descriptor) -> Message:
-    """A message with every field filled in."""
+    """Returns a message with every field filled in."""
     message = message_factory.GetMessageClass(kind)()
     if kind.full_name in {"google.protobuf.Timestamp", "google.protobuf.Duration"}:
         message.seconds = draw(SECONDS if kind.name == "Timestamp" else DURATIONS)  # type: ignore[attr-defined]

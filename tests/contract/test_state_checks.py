@@ -10,7 +10,7 @@ EPOCH = 5
 
 
 def log_of(*records: tuple[float, int, int]) -> StateLog:
-    """A log of one key in partition 0: when each record was acknowledged, its offset and its sequence."""
+    """Returns a log of one key in partition 0: when each record was acknowledged, its offset and its sequence."""
     log = StateLog()
     for at, offset, sequence in records:
         log.note(0, "key", Acknowledged(at, offset, sequence, b"row"))
@@ -18,17 +18,17 @@ def log_of(*records: tuple[float, int, int]) -> StateLog:
 
 
 def state(offset: int, sequence: int, epoch: int = EPOCH) -> State:
-    """A value as an instance answers it."""
+    """Returns a value as an instance answers it."""
     return State(position=Position(epoch=epoch, offset=offset), payload=f"{sequence} key".encode())
 
 
 def seen(offset: int, sequence: int | None) -> Seen:
-    """The state of a key that a reader holds."""
+    """Returns the state of a key that a reader holds."""
     return Seen(Position(epoch=EPOCH, offset=offset), sequence)
 
 
 def freshness(through: int, lag_ms: int = 100) -> Freshness:
-    """The freshness that an answer states."""
+    """Returns the freshness that an answer states."""
     return Freshness(lag_ms=lag_ms, current_through=Position(epoch=EPOCH, offset=through), answered_by="query-1")
 
 

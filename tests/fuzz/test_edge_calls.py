@@ -121,7 +121,7 @@ class Call(NamedTuple):
 
 
 def odd(name: str) -> st.SearchStrategy[str]:
-    """A value of a parameter, encoded: mostly a sound one."""
+    """Returns a value of a parameter, encoded: mostly a sound one."""
     values = sound_or_odd(PARAMETERS[name], odd_texts | odd_numbers).map(lambda value: quote(str(value), safe=""))
     return sound_or_odd(values, st.binary(max_size=9).map(lambda data: quote(data, safe="")))
 

@@ -98,7 +98,7 @@ SOCKET_WARNINGS = frozenset({"unknown_field", "unknown_watch"})
 
 
 def frames_of(frames: st.SearchStrategy[Frame]) -> st.SearchStrategy[list[Frame]]:
-    """A few frames; now and then one of the other kind, of no kind, or a large one."""
+    """Returns a few frames; now and then one of the other kind, of no kind, or a large one."""
     others = st.binary(max_size=50) | st.binary(max_size=9).map(BytesAsText) | st.text(max_size=50) | st.just(TOO_LARGE)
     return st.lists(st.integers(0, 9).flatmap(lambda number: others if number == 7 else frames), min_size=1, max_size=5)
 

@@ -123,7 +123,7 @@ def handshakes(draw: st.DrawFn) -> Handshake:
 
 
 async def answer(edge: RunningEdge, handshake: Handshake) -> bytes | None:
-    """The head and the body of the answer, or of the first frames of a socket; None when there was none in time."""
+    """Returns the head and body of the answer, or of the first frames of a socket; None when none came in time."""
     host, _, port = edge.address.partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:

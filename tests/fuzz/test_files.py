@@ -89,7 +89,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def refusal(path: Path, content: bytes, read: Callable[[Path], object], error: type[ServiceError]) -> str:
-    """The text of the only error with which a file of this content may be refused; nothing when it is read."""
+    """Returns the text of the only error with which a file of this content may be refused; nothing when it is read."""
     path.write_bytes(content)
     try:
         read(path)

@@ -37,7 +37,7 @@ cursors = st.builds(
 
 @st.composite
 def calls(draw: st.DrawFn, service: ServiceDescriptor) -> tuple[str, bytes]:
-    """A method and an encoded request; some requests go on from a page of their own."""
+    """Returns a method and an encoded request; some requests go on from a page of their own."""
     method = draw(st.sampled_from(list(service.methods)))
     request = draw(messages(method.input_type, LIKELY))
     asked = getattr(request, "query", request)

@@ -56,7 +56,7 @@ pytestmark = pytest.mark.timeout(900)
 
 
 def stranger(namespace: str, image: str) -> Object:
-    """A pod of which no policy says anything."""
+    """Returns a pod of which no policy says anything."""
     container = {
         "name": "stranger",
         "image": image,
@@ -193,14 +193,14 @@ def test_a_pipeline_in_a_config_map_is_looked_up_behind_the_gateway(
 
 
 def _topics() -> str:
-    """The shipped topics and the new one."""
+    """Returns the shipped topics and the new one."""
     topics = yaml.safe_load((INFRA / "kafka" / "topics.yaml").read_text(encoding="utf-8"))
     topics["topics"].append(TOPIC)
     return yaml.safe_dump(topics)
 
 
 def _stores() -> dict[str, str]:
-    """The shipped stores and the new one, as the query service takes them."""
+    """Returns the shipped stores and the new one, as the query service takes them."""
     document = yaml.safe_load(SHIPPED_STORES.read_text(encoding="utf-8"))
     document["stores"].append(STORE_ENTRY)
     return {"stores.yaml": yaml.safe_dump(document)}

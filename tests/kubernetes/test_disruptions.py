@@ -79,7 +79,7 @@ def test_sockets_of_rolled_edges_are_told_to_come_again_and_resume(
 
 
 def close_code(watch: OrderSocket) -> int | None:
-    """The code with which the edge closes the socket; TimeoutError when it is still open."""
+    """Returns the code with which the edge closes the socket; TimeoutError when it is still open."""
     try:
         while True:
             watch.next()
@@ -120,7 +120,7 @@ def test_edges_are_added_and_taken_away_without_a_word_to_the_gateway(
 
 
 def sockets_of(deployment: Deployment, edge: str) -> float:
-    """How many sockets an edge has."""
+    """Returns how many sockets an edge has."""
     text = deployment.cluster.execute(NAMESPACE, edge, [PYTHON, "-c", METRICS])
     return float(next(line.split()[1] for line in text.splitlines() if line.startswith("ws_edge_sockets ")))
 
@@ -172,6 +172,6 @@ def test_a_drain_of_the_only_node_leaves_one_of_each_and_what_it_took_comes_back
 
 
 def running_pods(deployment: Deployment, name: str) -> int:
-    """How many pods run and are not about to end."""
+    """Returns how many pods run and are not about to end."""
     pods = deployment.pods(name)
     return sum(each["status"]["phase"] == "Running" and "deletionTimestamp" not in each["metadata"] for each in pods)

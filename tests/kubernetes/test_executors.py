@@ -45,14 +45,14 @@ def executors(deployment: Deployment) -> Iterator[None]:
 
 
 def executor_pods(deployment: Deployment) -> dict[str, str]:
-    """The ids of the executors that run, by their names, which others take over."""
+    """Returns the ids of the executors that run, by their names, which others take over."""
     pods = deployment.pods(EXECUTOR, EXECUTORS_NAMESPACE)
     running = [each["metadata"] for each in pods if each["status"]["phase"] == "Running"]
     return {each["name"]: each["uid"] for each in running}
 
 
 def working_executor(deployment: Deployment) -> str:
-    """The name of an executor that has tasks: one without is replaced, and no query ends."""
+    """Returns the name of an executor that has tasks: one without is replaced, and no query ends."""
     for name in sorted(executor_pods(deployment)):
         table = deployment.cluster.execute(EXECUTORS_NAMESPACE, name, ["cat", "/proc/net/tcp", "/proc/net/tcp6"])
         if any(line.split()[2].endswith(KAFKA) for line in table.splitlines()):
@@ -61,7 +61,7 @@ def working_executor(deployment: Deployment) -> str:
 
 
 def driver(deployment: Deployment) -> Object:
-    """How the container of the driver is."""
+    """Returns the status of the driver's container."""
     [pod] = deployment.pods(DRIVER, EXECUTORS_NAMESPACE)
     [container] = pod["status"]["containerStatuses"]
     status: Object = container
@@ -87,7 +87,7 @@ def wait_caught_up(deployment: Deployment) -> None:
 
 
 def of_pipelines(deployment: Deployment, metric: str) -> list[float]:
-    """The values of a metric of the processor, one for each pipeline."""
+    """Returns the values of a metric of the processor, one for each pipeline."""
     command = ["python", "-c", METRIC, metric]
     return [*map(float, deployment.cluster.execute(EXECUTORS_NAMESPACE, f"{DRIVER}-0", command).split())]
 

@@ -43,12 +43,12 @@ CUSTOMER = "customer-0001"
 
 
 def now() -> datetime:
-    """The time as the test runs: one taken at collection would be past by then."""
+    """Returns the time as the test runs: one taken at collection would be past by then."""
     return datetime.now(UTC)
 
 
 def this_hour() -> datetime:
-    """The beginning of the hour that the page calls this one."""
+    """Returns the beginning of the hour that the page calls this one."""
     return now().replace(minute=0, second=0, microsecond=0)
 
 
@@ -61,12 +61,12 @@ Tabs = Callable[[str, str], AbstractAsyncContextManager[Page]]
 
 
 def text_of(moment: datetime) -> str:
-    """The sort value of a time."""
+    """Returns the sort value of a time."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def put_match(edge: RunningEdge, name: str, minutes: int, sport: str = "football") -> StoreKey:
-    """A match that starts in so many minutes."""
+    """Returns a match that starts in so many minutes."""
     row = Match(match_id=name, sport=sport, home=f"Home of {name}", away="Away")
     starts = now() + timedelta(minutes=minutes)
     row.starts_at.FromDatetime(starts)
@@ -140,13 +140,13 @@ async def tabs(edge: RunningEdge) -> AsyncIterator[Tabs]:
 
 
 async def names_of(page: Page) -> list[str]:
-    """The links of the navigation."""
+    """Returns the links of the navigation."""
     await page.get_by_role("navigation", name="Views").wait_for()
     return await page.get_by_role("navigation", name="Views").get_by_role("link").all_inner_texts()
 
 
 def price(page: Page, match: str, market: str) -> Locator:
-    """The price of the first outcome of a market."""
+    """Returns the price of the first outcome of a market."""
     card = page.locator(".match").filter(has_text=f"Home of {match}")
     return card.locator(".market").filter(has_text=market).locator(".price").first
 

@@ -24,7 +24,7 @@ SIGNED_IN = (
 
 
 def page_of_the_guide() -> str:
-    """The module that the guide lets its reader write."""
+    """Returns the module that the guide lets its reader write."""
     lines = re.search(r"page/page\.js <<'END'\n(.*?)\n    END\n", GUIDE.read_text(), re.DOTALL)
     assert lines is not None, "the guide writes a page"
     return re.sub(r"^    ", "", lines[1], flags=re.MULTILINE)

@@ -16,7 +16,7 @@ STORE = query_pb2.Store(store="rows", partitions=2)
 
 
 def listing(*replicas: tuple[str, int, bool]) -> query.ListShardsResponse:
-    """A listing in which every partition has the same replicas."""
+    """Returns a listing in which every partition has the same replicas."""
     shards = [query_pb2.Shard(store="rows", partition=partition) for partition in range(2)]
     for shard in shards:
         for address, rank, serving in replicas:

@@ -90,7 +90,7 @@ class Capture:
             self.configure(prefix, list(group))
 
     def out(self, prefix: str) -> Path:
-        """Where the files of a connector's tables are."""
+        """Returns where the files of a connector's tables are."""
         return self._servers.directory / "imported" / prefix
 
     def import_table(self, case: Case, table: str) -> None:
@@ -132,7 +132,7 @@ class Capture:
         return self._workers[source]
 
     def url(self, source: str) -> str:
-        """The address of the worker."""
+        """Returns the address of the worker."""
         return self._workers[source].url
 
     def log(self) -> Iterator[str]:

@@ -148,7 +148,7 @@ class Case(Strict):
 
 
 def read_cases(directory: Path = CASES) -> list[Case]:
-    """All cases, in the order of their files. Raises pydantic.ValidationError for one that is wrong."""
+    """Returns all cases, in the order of their files. Raises pydantic.ValidationError for one that is wrong."""
     files = sorted(directory.glob("*/*.yaml"))
     cases = [Case(group=file.parent.name, name=file.stem, **yaml.safe_load(file.read_text())) for file in files]
     names = [case.name for case in cases]
@@ -158,7 +158,7 @@ def read_cases(directory: Path = CASES) -> list[Case]:
 
 
 def encoded(value: Bytes, number: int = 0) -> bytes | None:
-    """The bytes that a key, a value or a header says, with the number of the record in it."""
+    """Returns the bytes that a key, a value or a header says, with the number of the record in it."""
     match value:
         case None:
             return None

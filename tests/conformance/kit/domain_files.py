@@ -30,12 +30,12 @@ message {name}Change {{
 
 
 def package_of(case: Case) -> str:
-    """The package of the case's messages."""
+    """Returns the package of the case's messages."""
     return f"{PACKAGE}.{case.identifier}"
 
 
 def topic_of(case: Case, name: str) -> str:
-    """The topic of the case, or of its table, by the name in its file."""
+    """Returns the topic of the case, or of its table, by the name in its file."""
     return f"{case.name}.{name}" if case.source == "topic" else f"{prefix_of(case)}.{case.identifier}.{name}"
 
 
@@ -45,12 +45,12 @@ def prefix_of(case: Case) -> str:
 
 
 def sink_of(case: Case, name: str) -> str:
-    """The topic that a pipeline of the case's file fills."""
+    """Returns the topic that a pipeline of the case's file fills."""
     return f"{case.name}.by.{name}"
 
 
 def store_of(case: Case, name: str) -> str:
-    """The store, and the pipeline, by the name in the case's file."""
+    """Returns the store, and the pipeline, by the name in the case's file."""
     return f"{case.name}-{name}"
 
 
@@ -86,7 +86,7 @@ def _pipeline(case: Case, name: str, content: Mapping[str, Any]) -> dict[str, An
 
 
 def _source(case: Case, section: Mapping[str, Any]) -> str:
-    """The topic that is read: a table's, one of the case's, or that of another of its pipelines."""
+    """Returns the topic that is read: a table's, one of the case's, or that of another of its pipelines."""
     named = str(section["topic"])
     return sink_of(case, named) if named in case.pipelines else topic_of(case, named)
 

@@ -57,12 +57,12 @@ class Statement:
 
 
 def table_of(number: int) -> str:
-    """The table of a history."""
+    """Returns the table of a history."""
     return TABLES[number % len(TABLES)]
 
 
 def statements(number: int, seed: int = SEED) -> list[Statement]:
-    """The statements of a history, which end all transactions."""
+    """Returns the statements of a history, which end all transactions."""
     return _Script(Random(f"{seed}-{number}"), number).statements()
 
 

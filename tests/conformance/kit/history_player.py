@@ -50,7 +50,7 @@ class HistoryPlayer:
             list(threads.map(self._play_every, range(AT_ONCE)))
 
     def described(self, wrong: Mapping[int, list[str]]) -> list[str]:
-        """How many histories are wrong, and the shortest ones with their statements."""
+        """Returns how many histories are wrong, and the shortest ones with their statements."""
         shortest = sorted(wrong, key=lambda number: len(statements(number)))[:SHOWN]
         texts = [f"{len(wrong)} of {self._count} histories differ from SQL (SEED={SEED})"]
         for number in shortest:
@@ -101,7 +101,7 @@ def _truth(connection: psycopg.Connection, table: str, store: str) -> Mapping[st
 
 
 def _as_message(row: Mapping[str, object]) -> dict[str, object]:
-    """A row as its message has it in JSON: unset where it is NULL, decimals with all their digits.
+    """Returns a row as its message has it in JSON: unset where it is NULL, decimals with all their digits.
 
     Columns that are NOT NULL have no presence, so they are left out where they are 0.
     """
@@ -117,5 +117,5 @@ def _differences(served: Mapping[str, object], truth: Mapping[str, object]) -> l
 
 
 def _history_of(store: str, key: str) -> int:
-    """The number of the history of a key: of its row, or of its group."""
+    """Returns the number of the history of a key: of its row, or of its group."""
     return int(key.partition("-" if store == "summed-by-team" else ":")[0].rpartition("/")[2])

@@ -34,7 +34,7 @@ Debezium, Kafka and Spark, which says what must hold: the value is *read* as the
 
 
 def page(cases: Sequence[Case]) -> str:
-    """The text of the page."""
+    """Returns the text of the page."""
     by_group = {group: list(each) for group, each in groupby(sorted(cases, key=_order), lambda case: case.group)}
     sections = [_section(heading, by_group[group]) for group, heading in GROUPS.items() if group in by_group]
     pending = [case for case in cases if case.pending]
@@ -42,7 +42,7 @@ def page(cases: Sequence[Case]) -> str:
 
 
 def answer(case: Case) -> str:
-    """How the product answers the input, in a word or two."""
+    """Returns how the product answers the input, in a word or two."""
     expected = case.expect
     if expected.refused is not None:
         return f"refused at {expected.refused.at}"

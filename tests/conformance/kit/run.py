@@ -160,7 +160,7 @@ class Run:
         wait_until(lambda: not unread(), lambda: f"unread: {unread()}", COUNT_TIMEOUT_S, PAUSE_S)
 
     def _unread(self, cases: Sequence[Case]) -> dict[str, int]:
-        """How many records of their sources the pipelines have not read, where there are any."""
+        """Returns how many records of their sources the pipelines have not read, where there are any."""
         read = self._services.counts("stream_processor_input_rows_total")
         written = {name: self._count(topic) for case in cases for name, topic in self._services.sources(case).items()}
         return {name: count - read[name, ""] for name, count in written.items() if count > read[name, ""]}
@@ -227,7 +227,7 @@ class Run:
 
 
 def _parts(case: Case) -> list[list[Step]]:
-    """The case's steps, parted before each that stops or starts the processor."""
+    """Returns the case's steps, parted before each that stops or starts the processor."""
     parts: list[list[Step]] = [[]]
     for step in case.steps:
         if step.processor is not None:

@@ -34,7 +34,7 @@ class Servers:
         return self.stack.enter_context(running_mariadb(self.directory / "mariadb"))
 
     def url(self, source: str) -> str:
-        """The URL of the database that a case names."""
+        """Returns the URL of the database that a case names."""
         return self.postgres.server.dsn if source == "postgres" else self.mariadb.server.url
 
     @property

@@ -51,7 +51,7 @@ class Services:
         return sorted(self._servers.domains.glob(f"*/{store_of(case, '')}*.yaml"))
 
     def sources(self, case: Case) -> dict[str, str]:
-        """The topic that each pipeline of the case reads, by the pipeline's name."""
+        """Returns the topic that each pipeline of the case reads, by the pipeline's name."""
         files = (yaml.safe_load(file.read_text()) for file in self._files(case))
         return {file["name"]: file["source"]["topic"] for file in files}
 
@@ -92,7 +92,7 @@ class Services:
         return self._processor
 
     def counts(self, name: str) -> Counter[tuple[str, str]]:
-        """A counter of the processor, by pipeline and, if it has one, outcome."""
+        """Returns a counter of the processor, by pipeline and, if it has one, outcome."""
         counts: Counter[tuple[str, str]] = Counter()
         _, page = self.processor.get("/metrics")
         lines = "".join(f"{line}\n" for line in page.splitlines() if line.startswith(name))
@@ -104,7 +104,7 @@ class Services:
         return counts
 
     def rows(self, stores: Sequence[str]) -> dict[str, Rows | str]:
-        """The rows of each store by key or `group/member`; where it cannot be read the reason."""
+        """Returns the rows of each store by key or `group/member`; where it cannot be read the reason."""
         return asyncio.run(self._rows(stores))
 
     async def _rows(self, stores: Sequence[str]) -> dict[str, Rows | str]:

@@ -46,7 +46,7 @@ class Sessions:
         self._sessions: dict[tuple[str, str], Session] = {}
 
     def of(self, case: Case, name: str = "") -> Session:
-        """The session of the case by this name, which is opened where it is new."""
+        """Returns the session of the case by this name, which is opened where it is new."""
         key = case.name, name
         if key not in self._sessions:
             self._sessions[key] = self._postgres(case) if case.source == "postgres" else self._mariadb(case)

@@ -16,7 +16,7 @@ CHANGES = ("drop", "replace", "rename", "repeat", "wrap", "swap")
 
 
 def raw(text: str) -> str:
-    """A value that stands in the text as it is, so that it need not be valid."""
+    """Returns a value that stands in the text as it is, so that it need not be valid."""
     return f"\x01raw:{text}"
 
 
@@ -43,7 +43,7 @@ odd_values: st.SearchStrategy[Any] = (
 
 @st.composite
 def mutated(draw: st.DrawFn, documents: st.SearchStrategy[Any], more_values: Iterable[Any] = ()) -> Any:
-    """A document with up to three changes: fields dropped, renamed, repeated, wrapped, swapped or replaced."""
+    """Returns a document with up to three changes: fields dropped, renamed, repeated, wrapped, swapped or replaced."""
     more = tuple(more_values)
     values = st.booleans().flatmap(lambda known: st.sampled_from(more) if known else odd_values) if more else odd_values
     top = {"": deepcopy(draw(documents))}
@@ -56,13 +56,13 @@ def mutated(draw: st.DrawFn, documents: st.SearchStrategy[Any], more_values: Ite
 
 
 def text_of(document: Any) -> str:
-    """The document as JSON; raw values as they are."""
+    """Returns the document as JSON; raw values as they are."""
     return RAW.sub(lambda match: str(json.loads(f'"{match[1]}"')), json.dumps(document))
 
 
 @st.composite
 def damaged_text(draw: st.DrawFn, texts: st.SearchStrategy[str]) -> str:
-    """A text, half of the time with a piece of it cut off, dropped, repeated, or something inserted."""
+    """Returns a text, half of the time with a piece of it cut off, dropped, repeated, or something inserted."""
     text = draw(texts)
     if draw(st.booleans()):
         return text

@@ -10,7 +10,7 @@ WEBSOCKET_CODES = frozenset({1000, 1002, 1003, 1007})
 
 
 def named(kind: type[EdgeError]) -> Iterator[type[EdgeError]]:
-    """The errors below one that have a code of their own."""
+    """Yields the errors below one that have a code of their own."""
     for each in kind.__subclasses__():
         yield from named(each)
         if each.code != EdgeError.code:

@@ -36,7 +36,7 @@ class Loop:
 
 @contextmanager
 def running_loop() -> Iterator[Loop]:
-    """A loop of the kind that the services run in."""
+    """Yields a loop of the kind that the services run in."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         yield Loop(runner)
 

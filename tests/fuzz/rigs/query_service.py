@@ -109,7 +109,7 @@ class RunningQueryService:
     async def outcome(
         self, channel: grpc.aio.Channel, name: str, request: Message | bytes
     ) -> Message | grpc.StatusCode:
-        """The answer of a call, which JSON can tell, or the status that it fails with.
+        """Returns the answer of a call, which JSON can tell, or the status that it fails with.
 
         Raises AssertionError for one that the README does not name, and for one that does not say why.
         """
@@ -131,7 +131,7 @@ class RunningQueryService:
         return status
 
     def replica_of(self, store: str, group: str) -> Replica:
-        """The replica of the partition in which the group of a store lies."""
+        """Returns the replica of the partition in which the group of a store lies."""
         return self._view.replicas[store, self._view.partition_of(store, group)]
 
     def emptied(self, store: str, group: str) -> Replica:
@@ -160,7 +160,7 @@ class RunningQueryService:
 def query_service(
     loop: Loop, directory: Path, stores: Sequence[StoreDefinition], **settings: object
 ) -> Iterator[RunningQueryService]:
-    """A query service that runs in the loop for the length of a block."""
+    """Yields a query service that runs in the loop for the length of a block."""
 
     async def make() -> RunningQueryService:
         return RunningQueryService(directory, stores, **settings)

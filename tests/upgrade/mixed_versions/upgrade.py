@@ -62,7 +62,7 @@ class Upgrade:
         return sum(len(each.offsets) for each in self.load.readers) + sum(each.reads for each in self.readers)
 
     def failures(self) -> list[str]:
-        """All reads that failed or went back."""
+        """Returns all reads that failed or went back."""
         failed = [*(y for x in self.load.readers for y in x.failures), *(y for x in self.readers for y in x.failures)]
         return failed + [each for reader in self.readers for each in reader.backward]
 
@@ -81,7 +81,7 @@ class Upgrade:
         return [f"{name}: {line}" for name, line in lines if _is_error(name, line)]
 
     def has_logged(self, name: str, text: str) -> bool:
-        """Whether the log of a process has the text."""
+        """Returns whether the log of a process has the text."""
         return text in self.stack.directory.log_file(name).read_text(errors="replace")
 
 

@@ -10,7 +10,7 @@ GRPC_VARIABLES = ("grpc_proxy", "https_proxy", "http_proxy")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether the host is this machine, to which no proxy leads."""
+    """Returns whether the host is this machine, to which no proxy leads."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -198,7 +198,7 @@ def _read(pipeline: PipelineFile) -> Iterator[tuple[str, str]]:
 
 
 def _with_next(topics: Mapping[str, Topic], before: str, added: Topic) -> dict[str, Topic]:
-    """The topics with another one right after that of the name."""
+    """Returns the topics with another one right after that of the name."""
     result = {}
     for name, topic in topics.items():
         result[name] = topic

@@ -20,7 +20,7 @@ class Topic:
     about: str = ""
 
     def with_access(self, service: str, *operations: Operation) -> "Topic":
-        """The topic to which the service may do that, too."""
+        """Returns the topic to which the service may do that, too."""
         allowed = {*self.access.get(service, ()), *operations}
         ordered = tuple(each for each in OPERATIONS if each in allowed)
         return replace(self, access={**self.access, service: ordered})

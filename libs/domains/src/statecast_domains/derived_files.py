@@ -29,12 +29,12 @@ _STORES = """\
 
 
 def topics_text(derivation: Derivation) -> str:
-    """The topics file."""
+    """Returns the topics file."""
     return _file(_TOPICS, "topics", [(topic.about, _in_lines(topic.entry)) for topic in derivation.topics])
 
 
 def stores_text(derivation: Derivation) -> str:
-    """The stores file."""
+    """Returns the stores file."""
     entries = [(derivation.store_users[store.name], _in_lines(store.entry)) for store in derivation.stores]
     return _file(_STORES, "stores", entries)
 
@@ -48,7 +48,7 @@ def _file(head: str, key: str, entries: Sequence[tuple[str, str]]) -> str:
 
 
 def _in_lines(entry: Mapping[str, object]) -> str:
-    """The entry, a line for each key."""
+    """Returns the entry, a line for each key."""
     return "".join(_lines(entry))
 
 

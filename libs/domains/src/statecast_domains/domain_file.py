@@ -67,7 +67,7 @@ class DomainFile(Section):
 
 
 def read_domain_file(file: Path) -> DomainFile:
-    """The file's content. Raises DomainFileError naming the file, the key and the nearest valid name."""
+    """Returns the file's content. Raises DomainFileError naming the file, the key and the nearest valid name."""
     definition = read_sections(file, DomainFile, DomainFileError, "a domain")
     for key, problem in _misplaced(definition):
         raise DomainFileError(str(file), key, problem)
@@ -85,5 +85,5 @@ def _misplaced(definition: DomainFile) -> Iterator[tuple[str, str]]:
 
 
 def schema_text() -> str:
-    """The schema as domains/domain.schema.json holds it."""
+    """Returns the schema as domains/domain.schema.json holds it."""
     return schema_of(DomainFile, "A domain of Statecast")

@@ -107,7 +107,7 @@ _SHAPES_WITH: dict[str, tuple[sections.Shape, ...]] = {
 
 
 def read(file: Path) -> PipelineFile:
-    """The file's content. Raises PipelineFileError naming the file, the key and the nearest valid name."""
+    """Returns the file's content. Raises PipelineFileError naming the file, the key and the nearest valid name."""
     return read_sections(file, PipelineFile, PipelineFileError, "a pipeline")
 
 
@@ -144,7 +144,7 @@ def _of_the_store(definition: PipelineFile) -> Iterator[tuple[str, str]]:
 
 
 def _field_of_the_group(definition: PipelineFile) -> str | None:
-    """The field of the rows that are written which holds the group; None where there is no such field."""
+    """Returns the field of the rows that are written which holds the group; None where there is no such field."""
     if isinstance(definition.group_by, list):
         return None
     path = definition.group_by.removeprefix(f"{definition.source.topic}.")
@@ -232,7 +232,7 @@ def _of_a_late_start(definition: PipelineFile) -> Iterator[tuple[str, str]]:
 
 
 def _no_partition_by(definition: PipelineFile) -> str | None:
-    """Why partitions cannot be chosen, None if they can."""
+    """Returns why partitions cannot be chosen, None if they can."""
     if definition.keep.route is None:
         why = "readers find a key's partition by its group"
         return f"cannot be chosen for a keyed topic: {why}; it goes with keep: route"
@@ -274,5 +274,5 @@ def _of_other_shapes(definition: PipelineFile) -> Iterator[tuple[str, str]]:
 
 
 def schema_text() -> str:
-    """The schema as domains/pipeline.schema.json holds it."""
+    """Returns the schema as domains/pipeline.schema.json holds it."""
     return schema_of(PipelineFile, "A pipeline of the stream-processor")

@@ -11,12 +11,12 @@ MIN_COMPACTION_LAG_MS = 3_600_000
 
 
 def is_compacted(policy: str) -> bool:
-    """Whether a topic with this `cleanup.policy` keeps the newest record of each key."""
+    """Returns whether a topic with this `cleanup.policy` keeps the newest record of each key."""
     return "compact" in policy.split(",")
 
 
 def keeps_rows(pipeline: PipelineFile) -> bool:
-    """Whether the pipeline remembers rows; a route without totals does not."""
+    """Returns whether the pipeline remembers rows; a route without totals does not."""
     return pipeline.keep.route is None or bool(pipeline.keep.route.totals)
 
 

@@ -19,7 +19,7 @@ File = TypeVar("File", bound=Section)
 
 
 def read_sections(file: Path, form: type[File], wrong: type[DomainFileError], what: str) -> File:
-    """The file's content. Raises `wrong` naming the file, the key and the nearest valid name."""
+    """Returns the file's content. Raises `wrong` naming the file, the key and the nearest valid name."""
     try:
         content = read_yaml(file)
     except ValueError as error:
@@ -55,7 +55,7 @@ def _explain(error: ErrorDetails) -> tuple[str, str]:
 
 
 def schema_of(form: type[Section], title: str) -> str:
-    """The JSON Schema of such files."""
+    """Returns the JSON Schema of such files."""
     schema = {key: _plain(value) for key, value in form.model_json_schema().items()}
     return json.dumps({"$schema": SCHEMA_DIALECT, **schema, "title": title}, indent=2) + "\n"
 

@@ -81,7 +81,7 @@ class StoresFile(Section):
 
 
 def keyed_store(pipeline: PipelineFile) -> StoreDefinition:
-    """The store of a pipeline that keeps something."""
+    """Returns the store of a pipeline that keeps something."""
     # A window is a member of its group, by its start.
     has_members = pipeline.keep.members is not None or pipeline.window is not None
     return StoreDefinition(
@@ -94,7 +94,7 @@ def keyed_store(pipeline: PipelineFile) -> StoreDefinition:
 
 
 def plain_store(store: PlainStoreSection) -> StoreDefinition:
-    """The store of a topic that is served as it is."""
+    """Returns the store of a topic that is served as it is."""
     return StoreDefinition(**dict(store), format="plain")
 
 

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 
 def one_line(text: str) -> str:
-    """The text with each run of white space as one blank."""
+    """Returns the text with each run of white space as one blank."""
     return " ".join(text.split())
 
 
@@ -16,7 +16,7 @@ Sql = Annotated[str, Field(min_length=1), AfterValidator(one_line)]
 
 
 def _paths(value: object) -> object:
-    """One path, or a list of different ones. Raises ValueError for any other form."""
+    """Returns one path, or a list of different ones. Raises ValueError for any other form."""
     paths = value if isinstance(value, list) else [value]
     if not paths or not all(isinstance(each, str) for each in paths):
         raise ValueError("must be a path or a list of paths")
@@ -32,7 +32,7 @@ _DURATION = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
 
 
 def parse_duration(text: object) -> timedelta:
-    """The duration that `text` names. Raises ValueError for any other form."""
+    """Returns the duration that `text` names. Raises ValueError for any other form."""
     if isinstance(text, timedelta):
         return text
     match = _DURATION.fullmatch(str(text).strip())
@@ -42,12 +42,12 @@ def parse_duration(text: object) -> timedelta:
 
 
 def spark_text(duration: timedelta) -> str:
-    """The duration as Spark's triggers take it."""
+    """Returns the duration as Spark's triggers take it."""
     return f"{duration // timedelta(milliseconds=1)} milliseconds"
 
 
 def human(duration: timedelta) -> str:
-    """The duration as people write it, in the largest unit that it is a multiple of."""
+    """Returns the duration as people write it, in the largest unit that it is a multiple of."""
     total = duration // timedelta(milliseconds=1)
     unit = max((name for name in _UNITS if total % _UNITS[name] == 0), key=_UNITS.__getitem__) if total else "s"
     return f"{total // _UNITS[unit]}{unit}"
@@ -65,7 +65,7 @@ _SIZE = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)")
 
 
 def parse_size(text: object) -> int:
-    """The bytes that `text` names. Raises ValueError for any other form."""
+    """Returns the bytes that `text` names. Raises ValueError for any other form."""
     match = _SIZE.fullmatch(str(text).strip())
     if match is None:
         raise ValueError(f"{text!r} is not a size like 64KiB or 1MiB")

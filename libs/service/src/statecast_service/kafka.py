@@ -222,7 +222,7 @@ def _renew_password(client: Client, kafka: KafkaSettings) -> None:
 
 
 def is_refusal(error: KafkaError) -> bool:
-    """Whether waiting is useless, because one side has wrong credentials, certificates or protocol."""
+    """Returns whether waiting is useless, because one side has wrong credentials, certificates or protocol."""
     return error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL) or "security.protocol" in error.str()
 
 

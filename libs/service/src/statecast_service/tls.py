@@ -86,7 +86,7 @@ def mutual_tls(settings: PortSettings, certificate: str, key: str, ca: str) -> T
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a port of that host can be reached from this machine only."""
+    """Returns whether a port of that host can be reached from this machine only."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

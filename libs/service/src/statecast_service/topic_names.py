@@ -10,7 +10,7 @@ TOPIC_NAME = rf"^(?!\.{{1,2}}$)[a-zA-Z0-9._-]{{1,{MAX_TOPIC_NAME}}}$"
 
 
 def is_topic_name(text: str) -> bool:
-    """Whether Kafka accepts the text as a topic's name."""
+    """Returns whether Kafka accepts the text as a topic's name."""
     return re.fullmatch(TOPIC_NAME, text) is not None
 
 

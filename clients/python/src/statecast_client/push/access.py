@@ -75,5 +75,5 @@ class Access:
 
 
 def renewal_pause(left_s: float) -> float:
-    """How many seconds to wait before access that ends in `left_s` is renewed."""
+    """Returns how many seconds to wait before access that ends in `left_s` is renewed."""
     return max(MIN_PAUSE_S, left_s * RENEWED_AT, left_s - MAX_AHEAD_S)
