@@ -17,7 +17,7 @@ NAMES = ("query-1", "query-2")
 SECRET = "bench-gateway-secret"
 EDGE = {
     "min_interval_ms": 100,
-    # What is measured is the edge, not its limits; and clients that hang must stay.
+    # The edge is measured, not its limits; and clients that hang must stay.
     "max_sockets": 1_000_000,
     "sockets_per_s": 1_000_000,
     "stall_timeout_s": 3600,

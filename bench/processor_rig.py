@@ -23,7 +23,7 @@ from testkit.stream_processor.process import Processor
 from testkit.topics import create_topic
 
 PAUSE_S = 0.002
-PORTION = 500_000  # the producer holds no more of what is sent as fast as it can be
+PORTION = 500_000  # the producer holds no more of records that are sent at full speed
 MIN_SHARE = 0.95  # of the rate asked for; a sender that falls behind measures itself
 
 
@@ -123,7 +123,7 @@ class Sink:
 
 
 PARTITIONS = 4
-CHECKPOINT_S = 10  # a sixth of what pipelines ship with, so that a short measurement meets checkpoints too
+CHECKPOINT_S = 10  # a sixth of the shipped pipelines' interval, so that a short measurement meets checkpoints too
 TRIGGERS: dict[str, dict[str, str]] = {
     "realtime": {"mode": "realtime", "checkpoint": f"{CHECKPOINT_S}s"},
     "microbatch": {"mode": "micro-batch", "interval": "100ms"},

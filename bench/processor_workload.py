@@ -21,7 +21,7 @@ POSITIONS = {
     "message": "statecast.portfolio.v1.OpenPositionChange",
     "key": "position_id",
 }
-"""What us-share-holders reads here, without the pipeline before it."""
+"""The source of us-share-holders here, without the pipeline before it."""
 INVOICES = {"topic": "invoices", "message": "statecast.sales.v1.InvoiceChange", "key": "invoice_number"}
 """Changes of invoices, where a pipeline ships for events."""
 SUMS = {"aggregate": {"positions": "count(*)", "shares": "sum(amount)"}}
@@ -29,7 +29,7 @@ MAXIMA = {"aggregate": {"positions": "count(*)", "shares": "max(amount)"}}
 TOLD = {"operations": ["create", "update", "snapshot"], "totals": {"total_points": "sum(total_amount_cents div 100)"}}
 """Corrections tell the total too, or most changes of the workload would make no record."""
 SALES = {"topic": "sales-by-store", "message": "statecast.sales.v1.StoreSales", "as": "sales", "type": "outer"}
-"""What stores-with-sales joins; no store need be there."""
+"""The table that stores-with-sales joins; no store need be there."""
 HOPS = {"time": "created_at", "size": "1h", "hop": "10m", "lateness": "7d"}
 
 Sent = tuple[bytes, bytes]  # key and value of a record
@@ -50,11 +50,11 @@ class Shape:
     pipeline: str
     changes: Callable[[int, int], Iterator[Sent]]
     written: Callable[[int], tuple[str, ...]]
-    """What a change, by its index, makes records of: its row, or the groups that it comes from and to."""
+    """The subjects of the records of a change, by its index: its row, or the groups that it comes from and to."""
     replaced: Mapping[str, Any] = field(default_factory=dict)
     """Keys of the pipeline's file that are others here."""
     table: str | None = None
-    """The pipeline beside it whose topic it reads as a table; that one reads the changes then."""
+    """The pipeline beside it that fills the topic which it reads as a table; that one reads the changes then."""
     table_replaced: Mapping[str, Any] = field(default_factory=dict)
     """Keys of the file of `table` that are others here."""
     modes: tuple[str, ...] = ("realtime", "microbatch")

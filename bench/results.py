@@ -84,8 +84,8 @@ class Suite:
     name: str
     description: str
     measurements: Sequence[str]
-    options: Mapping[str, float]  # sizes that can be chosen on the command line, with what they are by default
-    settings: Mapping[str, object]  # what is written beside the values, and beside the options
+    options: Mapping[str, float]  # sizes that can be chosen on the command line, with their defaults
+    settings: Mapping[str, object]  # notes beside the values, and beside the options
     measure: Callable[..., Measured]  # takes the names of measurements, and the options by name
 
     def main(self, arguments: Sequence[str] | None = None) -> int:

@@ -6,7 +6,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Value
 
 MAX_EXACT = 2**53
-"""Up to here a double, which is what Value and JavaScript have for numbers, holds every integer."""
+"""Up to here a double, the number type of Value and JavaScript, holds every integer."""
 
 
 def document_of(value: Value) -> Any:

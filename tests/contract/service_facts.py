@@ -18,9 +18,9 @@ COMPOSE: dict[str, Any] = {
     for name, container in yaml.safe_load((ROOT / "infra" / "compose.yaml").read_text())["services"].items()
     if "profiles" not in container
 }
-"""What compose.yaml starts without a profile."""
+"""The containers that compose.yaml starts without a profile."""
 POSTGRES_SOURCE: dict[str, Any] = yaml.safe_load((ROOT / "infra" / "compose.postgres.yaml").read_text())["services"]
-"""What differs from compose.yaml, and what comes beside it, with PostgreSQL as the source."""
+"""The differences from compose.yaml, and the additions, with PostgreSQL as the source."""
 SETTINGS: dict[str, type[BaseSettings]] = {
     "cdc-simulator": cdc_simulator.settings.Settings,
     "stream-processor": stream_processor.settings.Settings,

@@ -181,7 +181,7 @@ def test_the_gateway_finds_all_ready_edges_by_one_name() -> None:
     assert service["spec"]["clusterIP"] == "None"
     assert "publishNotReadyAddresses" not in service["spec"]
     assert service["metadata"]["namespace"] == gateway["metadata"]["namespace"]
-    # Neither searches elsewhere nor an SRV record changes what the name stands for.
+    # Neither searches elsewhere nor an SRV record changes the meaning of the name.
     assert "dnsConfig" not in pod_of(gateway)["spec"]
     assert "SRV" not in values_of(gateway)["KONG_DNS_ORDER"].split(",")
 

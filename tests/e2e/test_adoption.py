@@ -30,7 +30,7 @@ USER, PREFIX, DATABASE, PASSWORD = "acme", "acme.", "hotels", "password-of-the-d
 ACCOUNT = "11111111-1111-1111-1111-111111111111"
 KAFKAS_OWN = re.compile(r"__\w+")
 HOLD = "until [ -e leave ]; do sleep 0.2; done"
-"""What the script does at its end, so that tests can look at what it has started."""
+"""The end of the script, so that tests can look at the programs that it has started."""
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 

@@ -21,7 +21,7 @@ UNLIMITED: dict[str, Any] = {
     "default_interval_ms": 20,
     "tick_ms": 5,
 }
-"""Settings of an edge: what one client may do in a second is no matter of a single input."""
+"""Settings of an edge: the limits of a client per second do not concern a single input."""
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ PARTS = sorted(
     for file in ROOT.glob("*/*/pyproject.toml")
     if (file.parent / "src").is_dir() and "setuptools" in tomllib.loads(file.read_text())["tool"]
 )
-"""Without the test kit, of which what needs such files needs the repository, too."""
+"""Without the test kit: its parts that need such files need the repository, too."""
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)

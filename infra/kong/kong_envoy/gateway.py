@@ -38,7 +38,7 @@ def _unsupported(error: ValidationError) -> UnsupportedError:
     first = min(error.errors(include_url=False), key=lambda wrong: wrong["type"] != "extra_forbidden")
     place, parts = "", first["loc"]
     for index, part in enumerate(parts):
-        of_plugin = index > 1 and parts[index - 2] == "plugins"  # what pydantic tells the plugins apart by
+        of_plugin = index > 1 and parts[index - 2] == "plugins"  # then the part is pydantic's tag of the plugin
         place += f"[{part}]" if isinstance(part, int) else f"({part})" if of_plugin else f".{part}"
     why = first["msg"].removeprefix("Value error, ")
     if not isinstance(first["input"], dict):

@@ -23,7 +23,7 @@ from kong_envoy.plugins import MAX_BUFFERED, Jwt
 from kong_envoy.script import provider_of, script_of
 
 BUFFER_BYTES = 64 * 1024
-"""What each buffer on the way to a client holds, as a target; the kernel counts its own overhead beside it. What a
+"""The target size of each buffer on the way to a client; the kernel counts its own overhead beside it. What a
 stalled client will never read must wait at the edge, which keeps the newest value of a key only."""
 STALLED_MS = 60_000
 """How long a client may take nothing of what was sent to it, in milliseconds; as nginx's `send_timeout`."""

@@ -58,7 +58,7 @@ class Board:
     shards: Sequence[Shard] = ()  # by store and partition
     updates: int = 0
     problem: str = ""
-    hint: str = ""  # what the viewer may do, with line ends; empty for nothing
+    hint: str = ""  # the viewer's options, with line ends; empty for none
     _ages: deque[float] = field(default_factory=lambda: deque(maxlen=MAX_AGES))
     _times: deque[float] = field(default_factory=deque)
 

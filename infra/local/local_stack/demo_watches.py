@@ -83,7 +83,7 @@ class _Watches:
         )
         try:
             await self._apply(watch, lambda row: order_line(row, seen_by))
-        except Exception as error:  # noqa: BLE001  whatever ends the task is shown on the board
+        except Exception as error:  # noqa: BLE001  any error of the task is shown on the board
             self.board.problem = f"{seen_by}: {error}"
 
     async def _apply(self, watch: Watch, line_of: Callable[[Row], Line | None]) -> None:

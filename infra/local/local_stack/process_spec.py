@@ -16,7 +16,7 @@ class ProcessSpec:
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
     probe: Probe | None = None  # without one, a process is ready once it is done
-    after: tuple[str, ...] = ()  # what must have been ready once before this one starts
+    after: tuple[str, ...] = ()  # processes that must have been ready once before this one starts
     prepare: Callable[[], object] | None = None  # called before each start; may block, and raise a LocalStackError
     may_end: bool = False  # whether it is done when it ends with status 0
     stops_by: signal.Signals = signal.SIGTERM

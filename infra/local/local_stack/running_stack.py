@@ -171,7 +171,7 @@ def _wait_ready(directory: StackDirectory, supervisor: processes.Popen, report: 
     while True:
         ready, ended, ledger = directory.stack_file.exists(), supervisor.poll() is not None, directory.ledger()
         if ledger.supervisor != supervisor.pid:
-            ledger = Ledger()  # what is there is of the run before
+            ledger = Ledger()  # the present one is of the run before
         for name, entry in ledger.processes.items():
             if entry.state in SETTLED and name not in reported:
                 reported.add(name)

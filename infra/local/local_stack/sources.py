@@ -22,11 +22,11 @@ class Source:
     """The parts of a stack that depend on the source."""
 
     database: Sequence[ProcessSpec]
-    """What the simulator needs."""
+    """The processes that the simulator needs."""
     simulator: Mapping[str, object]
     """Settings of the simulator."""
     connector: Sequence[ProcessSpec]
-    """What reads the simulator's tables."""
+    """The processes that read the simulator's tables."""
     pipelines: Sequence[Path]
     """The files of the pipelines that read its topics."""
 

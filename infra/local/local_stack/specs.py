@@ -34,10 +34,10 @@ MEMORY_VARIABLE = "STREAM_PROCESSOR_DRIVER_MEMORY"
 MESSAGES_VARIABLE = "STATECAST_DESCRIPTORS"
 PIPELINES_PER_GB = 5  # of heap, beyond the first GB, which is the processor's default
 
-# Probes keep no connection: an idle one would be what a service waits for when it stops.
+# Probes keep no connection: a service that stops would wait for an idle one.
 HTTP = httpx.Client(timeout=2.0, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
 
-# Decides what runs, and for which demo users, given settings with a port for every server, as `whole_stack` does.
+# Chooses the processes and the demo users for settings with a port for every server, as `whole_stack` does.
 Plan = Callable[[Settings], tuple[Sequence[ProcessSpec], Mapping[str, Credentials]]]
 
 

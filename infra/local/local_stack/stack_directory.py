@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from local_stack import LocalStackError
 from testkit import processes
 
-RUN_VARIABLE = "LOCAL_STACK_RUN"  # of every process of a run, and of what it starts in turn: the name of the run
+RUN_VARIABLE = "LOCAL_STACK_RUN"  # of every process of a run, and of its children: the name of the run
 SAME_START_S = 1.0
 
 State = Literal["waiting", "starting", "ready", "unready", "done", "restarting", "held", "stopping", "stopped"]

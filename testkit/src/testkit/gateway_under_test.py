@@ -18,7 +18,7 @@ from testkit.kong_envoy import EchoUpstream
 from testkit.waiting import scaled, wait_until
 
 TARGET = "ws-edge:8080"
-"""What the gateway's file calls all edges."""
+"""The name of all edges in the gateway's file."""
 TIMEOUT_S = scaled(30)
 
 

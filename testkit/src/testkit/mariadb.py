@@ -64,7 +64,7 @@ class MariaDb:
         system_program("my_print_defaults", package=CLIENT)  # which the installation calls
         if (self.directory / "prepared").exists():
             return
-        shutil.rmtree(self._data, ignore_errors=True)  # what a first start that was killed left
+        shutil.rmtree(self._data, ignore_errors=True)  # the rest of a first start that was killed
         self.directory.mkdir(parents=True, exist_ok=True)
         words = [install, "--no-defaults", f"--datadir={self._data}", "--skip-test-db", *_as_user()]
         subprocess.run(words, check=True, capture_output=True)

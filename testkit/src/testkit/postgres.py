@@ -25,11 +25,11 @@ USER = "statecast"
 """The only user, and the name of the database."""
 
 UNPRIVILEGED_USER = "nobody"
-"""Whom PostgreSQL runs as when root starts it: it refuses to run as root."""
+"""The user of PostgreSQL when root starts it: it refuses to run as root."""
 
 AUTHENTICATION = "scram-sha-256"
 TEXT = ("--encoding=UTF8", "--locale=C")
-"""What `initdb` is told about the form of texts."""
+"""The options of `initdb` for the form of texts."""
 
 CONNECT_TIMEOUT_S = 5
 SETTINGS = {
@@ -80,7 +80,7 @@ class Postgres:
             raise FileNotFoundError(f"no PostgreSQL in {PROGRAMS}: run `make install`")
         if (self.directory / "prepared").exists():
             return
-        shutil.rmtree(self._data, ignore_errors=True)  # what a first start that was killed left
+        shutil.rmtree(self._data, ignore_errors=True)  # the rest of a first start that was killed
         self._data.mkdir(parents=True, mode=0o700)
         if os.geteuid() == 0:
             user = pwd.getpwnam(UNPRIVILEGED_USER)

@@ -63,7 +63,7 @@ class PeerServer:
         self.asked: list[str] = []
         """The methods that were called to look something up."""
         self.failure: grpc.StatusCode | None = None
-        """What each lookup ends with, if anything."""
+        """The error that each lookup ends with, if any."""
         self._server = GrpcioServer(1000, -1, None)
         self._server.add_handlers(SHARD, {name: self._gated(method) for name, method in stores.shards.items()})
 

@@ -13,7 +13,7 @@ from testkit.waiting import scaled
 
 TIMEOUT_S = 900.0
 DONE = "everything was run"
-"""The last line of a script whose commands have all ended with 0."""
+"""The last line of a script after all commands have ended with 0."""
 
 LOG = "log"
 

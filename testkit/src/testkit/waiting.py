@@ -13,7 +13,7 @@ TIMEOUT_SCALE = float(os.environ.get("TEST_TIMEOUT_SCALE", "1"))
 POLL_INTERVAL_S = 0.05
 
 Explanation = str | Callable[[], str]
-"""What a test waits for, or a function that says how far it got: it is called when the time is over."""
+"""The condition that a test waits for, or a function that describes the progress, called when the time is over."""
 
 
 def scaled(seconds: float) -> float:

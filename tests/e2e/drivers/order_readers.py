@@ -20,7 +20,7 @@ from testkit.waiting import scaled
 READ_EVERY_S = 0.02
 READ_S = 5.0
 RETRY = {"maxAttempts": 5, "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2}
-"""What a client of several instances says in its service config: a call that ended with UNAVAILABLE is tried again."""
+"""The service config of a client of several instances: a call that ended with UNAVAILABLE is tried again."""
 
 
 class OrderReader:
@@ -40,7 +40,7 @@ class OrderReader:
         self._seen: dict[str, Position] = {}
         policy = {"retryPolicy": RETRY | {"retryableStatusCodes": ["UNAVAILABLE"]}} if retry else {}
         config = json.dumps({"methodConfig": [{"name": [{}], **policy}]})
-        # The native server takes no :authority of two ports, which is what a list of addresses makes else.
+        # The native server takes no :authority of two ports, the default for a list of addresses.
         options = [("grpc.service_config", config), ("grpc.default_authority", "query-service")]
         self._channel = grpc.insecure_channel(f"ipv4:{','.join(addresses)}", options)
         self._stub: Any = QueryServiceStub(self._channel)

@@ -149,7 +149,7 @@ class OrderChanges:
         self._chance = random.Random(f"changes {seed}")
         self._living: set[str] = set()
         self.prefix = f"kills-{seed}-"
-        """What the ids of all these orders begin with."""
+        """The beginning of the ids of all these orders."""
         self.customers = [f"{self.prefix}customer-{number:02}" for number in range(CUSTOMERS)]
         self.busy = [f"{self.prefix}busy-{number:03}" for number in range(BUSY_ORDERS)]
         self.placed_once = [f"{self.prefix}once-{number:05}" for number in range(int(count * PLACED_ONCE_SHARE))]

@@ -12,7 +12,7 @@ from local_stack.settings import Settings
 from testkit.waiting import scaled
 
 EDGES_PATIENCE_S = {"WS_EDGE_STALL_TIMEOUT_S": 20, "WS_EDGE_PING_INTERVAL_S": 25, "WS_EDGE_PING_TIMEOUT_S": 20}
-"""What the edges allow their clients, by default; a slow machine needs it stretched like all other time-outs."""
+"""The edges' default time limits for clients; a slow machine needs them stretched like all other time-outs."""
 
 
 @contextmanager

@@ -91,7 +91,7 @@ class StoreWatchers(LoopThread):
     async def _watch_board(self) -> None:
         async with self._client() as client:
             async for _ in self.board.begin(client, INTERVAL_MS):
-                continue  # the board shows what the watch holds
+                continue  # the board shows the rows of the watch
 
     async def _watch(self, screens: Sequence[Screen]) -> None:
         async with self._client() as client, asyncio.TaskGroup() as tasks:

@@ -6,7 +6,7 @@ from ws_edge import errors
 from ws_edge.errors import EdgeError, HandshakeError, RequestError
 
 WEBSOCKET_CODES = frozenset({1000, 1002, 1003, 1007})
-"""How a WebSocket ends whose client breaks the protocol; the edge's README: the close code says how."""
+"""The close codes after a breach of the protocol; the edge's README: the close code says how."""
 
 
 def named(kind: type[EdgeError]) -> Iterator[type[EdgeError]]:

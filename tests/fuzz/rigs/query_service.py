@@ -60,7 +60,7 @@ LIMITS = {
     "max_request_bytes": 1 << 20,
     "max_answer_bytes": 1 << 16,
     "recent_changes": 20,
-    # Short, so that what cannot be answered in time, such as a position that is never reached, holds nothing up.
+    # Short, so that requests that cannot be answered in time, as for a position that is never reached, delay nothing.
     "call_timeout_ms": 100,
     "max_call_ms": 100,
 }

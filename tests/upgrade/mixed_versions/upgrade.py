@@ -14,7 +14,7 @@ from mixed_versions.versions import GATEWAY, PARTS, PROCESSOR, KeptWatches, Vers
 HEADER = f"{'process':18}{'was':>8}{'is now':>8}{'reads':>8}{'failures':>10}{'gaps':>6}{'repeats':>9}   others"
 READY_S = 180
 INTERRUPTED = "TorrentBroadcast: Store broadcast"
-"""What Spark logs of a batch that was being planned when the processor was told to stop; it is planned again."""
+"""Spark's log line about a batch that was being planned when the processor had to stop; it is planned again."""
 CONNECTION_LOST = ("ConnectError", "ReadError", "RemoteProtocolError")
 
 

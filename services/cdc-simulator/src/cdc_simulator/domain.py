@@ -81,7 +81,7 @@ class Domain:
     initial_rows: Callable[[DatabaseParameters, int], Iterator[Mutation]]
     """Inserts of the rows of a new database, made before the time given in microseconds since 1970 UTC."""
     next_mutation: Callable[[Mapping[str, Rows], StepContext], Mutation]
-    """What happens next to the rows of the tables, which come by name."""
+    """The next mutation of the rows of the tables, which come by name."""
 
 
 def next_mutation(

@@ -151,7 +151,7 @@ class PostgresRows(Rows):
         images = self._connection.execute(self._table.select.encode(), [number]).fetchone()
         try:
             return None if images is None else self._table.source.row_of(*images)
-        except ValidationError:  # others have written what is no row
+        except ValidationError:  # others have written a value that is no row
             return None
 
     def apply(self, mutation: Mutation) -> None:

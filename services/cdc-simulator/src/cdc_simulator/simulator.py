@@ -16,7 +16,7 @@ from cdc_simulator.publication import Publication
 from cdc_simulator.settings import Settings
 
 MAX_IN_TRANSACTION = 500
-REPORT_INTERVAL_S = 0.2  # also how often the cursor is saved: a kill repeats what came after
+REPORT_INTERVAL_S = 0.2  # also how often the cursor is saved: a kill repeats later changes
 PROGRESS_INTERVAL_S = 10.0
 DRAIN_WAIT_S = 0.01
 RETRY_INTERVAL_S = 0.5

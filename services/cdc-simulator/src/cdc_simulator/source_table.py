@@ -15,7 +15,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from pydantic import TypeAdapter
 
 Row = Any
-"""A named tuple whose first field is the primary key, the whole number `number`."""
+"""A named tuple; its first field is the primary key, the whole number `number`."""
 
 R = TypeVar("R")
 
@@ -68,7 +68,7 @@ class SourceTable(Generic[R]):
         self.row_id: Callable[[R], str] = attrgetter(self.id)
         self.key: Callable[[R], str] = attrgetter(key or self.id)
         self.message: Callable[[R], Message] = _message_maker(descriptor)
-        """Makes of a row what the contract has."""
+        """Makes the contract's message of a row."""
         fields, marks = ", ".join(self.fields), ", ".join("?" * len(self.fields))
         self.insert = f"INSERT INTO {name} ({fields}) VALUES ({marks})"  # noqa: S608  made of a domain's constants
         self.update = f"UPDATE {name} SET {' = ?, '.join(self.fields[1:])} = ? WHERE number = ?"  # noqa: S608  as above

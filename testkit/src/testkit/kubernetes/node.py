@@ -41,7 +41,7 @@ STOP_S = 60
 CGROUPS = Path("/sys/fs/cgroup")
 VOLUMES = 24
 VOLUME_SIZE = "50Gi"
-"""What is promised to whoever claims a volume; nothing holds it."""
+"""The size that is promised to claims of volumes; nothing enforces it."""
 COREDNS = Path(__file__).with_name("coredns.yaml")
 
 

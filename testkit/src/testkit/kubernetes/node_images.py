@@ -24,11 +24,11 @@ from testkit.containers.images import COMPOSE_FILE, builds
 from testkit.kubernetes.node_files import PAUSE_IMAGE
 
 OWN_IMAGE = "statecast/"
-"""What the names of this project's images begin with."""
+"""The beginning of the names of this project's images."""
 
 COREDNS_IMAGE = "statecast-node/coredns:1"
 ENGINES_OWN = "localhost/"
-"""What Podman puts before the name of an image that was built here."""
+"""Podman's prefix of the name of an image that was built here."""
 STAND_INS = {"kafka": "apache/kafka:4.3.1", "kong": "kong:3.9", "spark": "apache/spark:4.3.0"}
 """The images that stand-ins take the place of, as the charts name them."""
 STAND_IN_BASES = {"kafka": "stream-processor", "kong": "ws-edge", "spark": "stream-processor"}

@@ -26,14 +26,14 @@ from testkit.kubernetes.node_files import (
 LINK = "eth0"
 POLL_S = 0.2
 OWN_DIRECTORIES = ("/var/lib/kubelet", "/var/lib/cni", "/var/log")
-"""Where the kubelet and the CNI plugins write whatever they are told."""
+"""The directories that the kubelet and the CNI plugins write to, in any configuration."""
 SETTINGS_OF_THE_MACHINE = {
     "vm/overcommit_memory": "1",
     "vm/panic_on_oom": "0",
     "kernel/panic": "10",
     "kernel/panic_on_oops": "1",
 }
-"""What the kubelet would set for the whole machine: it is shown that this has been done."""
+"""Settings that the kubelet would make for the whole machine: they are shown as made."""
 
 
 class NodeInit:

@@ -18,7 +18,7 @@ KUBERNETES = "1.36.3"
 ETCD = "3.6.8"
 COREDNS = "1.14.7"
 GO = "1.26.0"
-"""What these versions need at least."""
+"""The lowest version of Go that those above need."""
 
 BUILD_S = 7200
 OF_KUBERNETES = (

@@ -29,7 +29,7 @@ LOYALTY_OF_CHANGES = {
         "route": {"operations": ["create", "snapshot"], "totals": {"total_points": "sum(total_amount_cents div 100)"}}
     },
 }
-"""What of loyalty-notifications is other with changes: only new invoices are told of."""
+"""The difference of loyalty-notifications with changes: only new invoices give records."""
 START = datetime(2024, 8, 28, 12, 0, tzinfo=UTC)
 """The second 0 of sample rows."""
 

@@ -41,7 +41,7 @@ class SystemClock(Clock):
 async def until(condition: Callable[[], bool]) -> None:
     """Polls until the condition holds; raises TimeoutError when it does not within half a minute."""
     async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110  whatever a test waits for cannot set an event
+        while not condition():  # noqa: ASYNC110  the condition of a test cannot set an event
             await asyncio.sleep(0.005)
 
 

@@ -63,7 +63,7 @@ class FakeQueryService(QueryServiceServicer):
         self.held: dict[StoreKey, query_pb2.State | query_pb2.Absence] = {}
         self.failing: grpc.StatusCode | None = None
         self.refused = frozenset[StoreKey]()
-        """The keys whose batches are refused."""
+        """The keys for which the service refuses a batch."""
         self.too_large = frozenset[StoreKey]()
         """The keys with rows that are larger than an answer."""
         self.delay = 0.0

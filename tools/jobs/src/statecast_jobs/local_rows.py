@@ -27,7 +27,7 @@ class StoreFacts(NamedTuple):
     """The facts about the store in the shard map."""
 
     message: str
-    """What its values are: the full name of a message, `json` or `bytes`."""
+    """The form of its values: the full name of a message, `json` or `bytes`."""
     partitions: frozenset[int]
 
 
@@ -72,7 +72,7 @@ class InstanceRows(LocalRows):
     async def pages(self) -> AsyncGenerator[LocalPage, None]:
         request = ScanStatesRequest(store=self._store, local_only=True, page_size=PAGE)
         while True:
-            # Whoever lags less than the runner has run has applied all that was there when it began.
+            # An instance that lags less than the runner has run has applied all that was there when it began.
             request.bounds.max_lag_ms = max(1, int((self._clock() - self._began) * 1000))
             page = await self._call(self._stub.ScanStates, request)
             yield LocalPage(list(page.states), _partitions(page))

@@ -77,7 +77,7 @@ class Runner:
         finally:
             for task in (working, beating, reading):
                 task.cancel()
-            # Reading last: it hands over what was written.
+            # Reading last: it hands over the written records.
             await asyncio.gather(working, beating, reading, return_exceptions=True)
         return self._outcome()
 

@@ -157,7 +157,7 @@ class AvroColumns:
         raise OnboardingError(f"{column.name} has a type that is none of Avro's: {type_!r}")
 
     def _union(self, column: Column, members: Sequence[object], namespace: str) -> Column:
-        # Each is read, because what follows may refer to a type that it names.
+        # Each is read, because later ones may refer to a type that it names.
         types = [self._read(column, each, namespace) for each in members if each != "null"]
         if len(types) != 1:
             return Column(column.name, "string", note="A union in the Avro schema: look at what the topic holds.")
