@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
@@ -22,6 +23,7 @@ class NoisyCustomers:
         self._port = int(port)
         self._secret = secret
         self._tasks: list[asyncio.Task[None]] = []
+        self._closed = 0
 
     async def flood(self, store: str, keys: Sequence[str]) -> None:
         """Sends pings, or watches and their ends, without a pause, by sockets of one consumer."""
@@ -33,29 +35,33 @@ class NoisyCustomers:
         for _ in range(CALLERS):
             self._begin(self._call(path))
 
-    async def stop(self) -> int:
-        """Ends all of them; returns how many had ended before, which are too many if there are any."""
-        ended = sum(task.done() for task in self._tasks)
+    async def stop(self) -> tuple[int, int]:
+        """Ends all of them; returns how many of them had failed before, and how many sockets the edge has closed."""
+        failed = sum(task.done() for task in self._tasks)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
-        return ended
+        return failed, self._closed
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.append(asyncio.create_task(work))
 
     async def _send(self, number: int, content: Callable[[], bytes]) -> None:
-        reader, writer = await asyncio.open_connection(self._host, self._port)
-        writer.write(handshake(self._host, self._secret, number, "noisy-flood"))
-        reading = asyncio.create_task(_forget(reader))
-        try:
-            while True:
-                writer.write(content())
-                await writer.drain()
-        finally:
-            reading.cancel()
-            writer.close()
+        """Floods by one socket after the other: the edge may end one that sends too much."""
+        while True:
+            reader, writer = await asyncio.open_connection(self._host, self._port)
+            writer.write(handshake(self._host, self._secret, number, "noisy-flood"))
+            reading = asyncio.create_task(_forget(reader))
+            try:
+                with suppress(ConnectionError):
+                    while not reading.done():
+                        writer.write(content())
+                        await writer.drain()
+            finally:
+                reading.cancel()
+                writer.close()
+            self._closed += 1
 
     async def _call(self, path: str) -> None:
         lines = handshake(self._host, self._secret, 0, "noisy-calls").replace(b"/v1/stream", path.encode())
