@@ -27,14 +27,21 @@ class Observed:
 
 
 def problems(case: Case, observed: Observed) -> list[str]:
-    """Returns the results that are not as the case says; nothing when it holds."""
+    """Returns the results that are not as the case says, but for the doctor's lines and counts."""
     return [
         *_stores(case, observed),
         *_letters(case, observed),
         *(f"the log does not say {text!r}" for text in case.expect.log if text not in observed.log),
-        *_doctor(case, observed),
         *_refusal(case, observed),
     ]
+
+
+def undiagnosed(case: Case, observed: Observed) -> Iterator[str]:
+    """Yields the lines that the doctor should have said and has not."""
+    lines = observed.doctor.get(case.name, ())
+    for text in case.expect.doctor:
+        if not any(text in line for line in lines):
+            yield f"the doctor does not say {text!r}, but {[line for line in lines if case.identifier in line][:8]}"
 
 
 def miscounts(case: Case, observed: Observed) -> list[str]:
@@ -102,13 +109,6 @@ def _each_fits(texts: Sequence[str], reasons: Sequence[str]) -> bool:
         return False
 
     return all(place(text, set()) for text in range(len(texts)))
-
-
-def _doctor(case: Case, observed: Observed) -> Iterator[str]:
-    lines = observed.doctor.get(case.name, ())
-    for text in case.expect.doctor:
-        if not any(text in line for line in lines):
-            yield f"the doctor does not say {text!r}, but {[line for line in lines if case.identifier in line][:8]}"
 
 
 def _refusal(case: Case, observed: Observed) -> Iterator[str]:

@@ -10,7 +10,7 @@ from kit.capture import Capture
 from kit.case import Case, Step, TopicChange
 from kit.check import check
 from kit.domain_files import prefix_of, sink_of, store_of, topic_of, write_domain
-from kit.expectations import Observed, miscounts, plain, problems
+from kit.expectations import Observed, miscounts, plain, problems, undiagnosed
 from kit.histories import CASE
 from kit.history_player import HistoryPlayer
 from kit.letters import SUFFIX, Letters
@@ -172,14 +172,14 @@ class Run:
         """Waits until all is as the cases say, or the time is over; returns the differences."""
         self._wait_for(problems, TIMEOUT_S)
         self._look_by_doctor()
-        self._wait_for(lambda case, observed: [*problems(case, observed), *miscounts(case, observed)], COUNT_TIMEOUT_S)
+        self._wait_for(_all_problems, COUNT_TIMEOUT_S)
         observed = self._observed(self._cases)
         return {case.name: self._judgement(case, observed) for case in self._cases}
 
     def _judgement(self, case: Case, observed: Observed) -> list[str]:
         if case.name in self._ended:
             return [f"the processor has ended: {self._ended[case.name]}"]
-        return [*problems(case, observed), *miscounts(case, observed)]
+        return _all_problems(case, observed)
 
     def _wait_for(self, judge: Callable[[Case, Observed], list[str]], timeout_s: float) -> None:
         deadline = time.monotonic() + scaled(timeout_s)
@@ -224,6 +224,10 @@ class Run:
             doctor={case.name: self._doctor.get(prefix_of(case), ()) for case in cases},
             refusals=self._capture.refusals,
         )
+
+
+def _all_problems(case: Case, observed: Observed) -> list[str]:
+    return [*problems(case, observed), *undiagnosed(case, observed), *miscounts(case, observed)]
 
 
 def _parts(case: Case) -> list[list[Step]]:

@@ -21,10 +21,9 @@ from statecast_onboarding.domains.command import apply
 from testkit.ports import free_ports
 from testkit.query_cluster import QueryInstance
 from testkit.stream_processor.process import Processor
-from testkit.waiting import scaled
 
-CHECKPOINTS = f"{round(scaled(30))}s"
-"""Counts move with them. Each costs the plan of a batch, so they are as rare as the machine is slow."""
+CHECKPOINTS = "30s"
+"""Counts move with them, and a run waits for counts a few times. Each costs the plan of a batch."""
 REFUSED = "refused."
 """Begins the name of the directory of a domain with refused pipelines."""
 LOOKUPS = 100
