@@ -9,7 +9,17 @@ from typing import Any
 import kubernetes_validate  # type: ignore[import-untyped]  # the package ships no types
 import pytest
 import yaml
-from rendered_charts import EXECUTORS, MANIFESTS, SEND_EMAIL, WITH_ALL, WITH_POSTGRES, Manifest, every, name_of
+from rendered_charts import (
+    EXECUTORS,
+    MANIFESTS,
+    SEND_EMAIL,
+    WITH_ALL,
+    WITH_POSTGRES,
+    Manifest,
+    container_of,
+    every,
+    name_of,
+)
 from service_facts import ROOT
 
 import query_service.metrics
@@ -29,6 +39,9 @@ SCALED = [
     for name in ("ws-edge", "query-service")
     for each in render(CHARTS[name], {"autoscaling.enabled": True, "autoscaling.max": 4})
 ]
+DEFAULT_VARIABLE = "STREAM_PROCESSOR_JAVA_OPTIONS"
+"""The one variable of a chart that gives way to a value of `env`."""
+
 JOB = ("--set-file", f"program={SEND_EMAIL}")
 
 
@@ -77,11 +90,18 @@ def test_every_value_says_what_it_means(name: str) -> None:
         ({"ws-edge.mounts": [{"name": "tls", "path": "etc", "secret": "tls"}]}, "/mounts/0/path"),
         ({"ws-edge.mounts": [{"name": "tls", "path": "/etc"}]}, "/mounts/0"),
         ({"ws-edge.env": {"WS_EDGE_MAX_SOCKETS": 5}}, "/env/WS_EDGE_MAX_SOCKETS"),
+        ({"ws-edge.env": {"WS_EDGE_INSTANCE": "one"}}, "env: WS_EDGE_INSTANCE is set by other values of the chart"),
+        ({"ws-edge.query.addresses": "query-service"}, "/query/addresses"),
+        ({"ws-edge.query.port": ""}, "/query/port"),
+        ({"ws-edge.image": "ws edge:1"}, "/image"),
         ({"query-service.storage.size": "20GB"}, "/storage/size"),
+        ({"query-service.storage.size": "0Gi"}, "/storage/size"),
         ({"cdc-simulator.rate": 0}, "/rate"),
         ({"cdc-simulator.domains": []}, "/domains"),
         ({"stream-processor.sourceFormat": "avro"}, "/sourceFormat"),
         ({"global.kafka.bootstrap": ""}, "/global/kafka/bootstrap"),
+        ({"global.kafka.bootstrap": "one:9092,two"}, "/global/kafka/bootstrap"),
+        ({"global.imagePrefix": "registry.example.org/team"}, "/global/imagePrefix"),
         ({"global.kafka.brokers": "kafka:9092"}, "'brokers' not allowed"),
         ({"kafka.enabled": "yes"}, "/kafka/enabled"),
         ({"gateway": {}}, "'gateway' not allowed"),
@@ -102,6 +122,22 @@ def test_a_value_that_is_unknown_or_wrong_is_refused(values: Mapping[str, Any], 
         render(STATECAST, values)
 
     assert reason in str(error.value)
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_a_variable_that_the_chart_sets_is_not_set_again(name: str) -> None:
+    values = {"program": "x"} if name == "jobs" else {}
+    [workload] = [each for each in render(CHARTS[name], values) if each["kind"] in ("StatefulSet", "CronJob")]
+    for variable in {each["name"] for each in container_of(workload)["env"]} - {DEFAULT_VARIABLE}:
+        with pytest.raises(HelmError, match=f"{variable} is set by other values"):
+            render(CHARTS[name], {**values, "env": {variable: "x"}})
+
+
+def test_java_options_of_ones_own_take_the_place_of_the_default() -> None:
+    [processor] = every("StatefulSet", render(CHARTS["stream-processor"], {"env": {DEFAULT_VARIABLE: "-Xss2m"}}))
+    values = [each["value"] for each in container_of(processor)["env"] if each["name"] == DEFAULT_VARIABLE]
+
+    assert values == ["-Xss2m"]
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -85,14 +85,27 @@ livenessProbe:
   timeoutSeconds: 5
 {{- end }}
 
-{{/* The variables by which a service reaches Kafka, and those of `env`; `prefix` is the service's. */}}
+{{/* The variables by which a service reaches Kafka, those of the template `own`, and those of `env`; `prefix` is the service's. */}}
 {{- define "statecast.env" -}}
+{{- $set := include "statecast.setVariables" . }}
+{{- range fromYamlArray $set }}
+{{- if hasKey $.root.Values.env .name }}
+{{- fail (printf "env: %s is set by other values of the chart" .name) }}
+{{- end }}
+{{- end }}
+{{- $set }}
+{{- range $name, $value := .root.Values.env }}
+- {name: {{ $name }}, value: {{ $value | quote }}}
+{{- end }}
+{{- end }}
+
+{{- define "statecast.setVariables" -}}
 - {name: {{ .prefix }}KAFKA_BOOTSTRAP, value: {{ .root.Values.global.kafka.bootstrap | quote }}}
 {{- if .root.Values.kafkaSecret }}
 - {name: {{ .prefix }}KAFKA_PROPERTIES, value: /etc/statecast/kafka/client.properties}
 {{- end }}
-{{- range $name, $value := .root.Values.env }}
-- {name: {{ $name }}, value: {{ $value | quote }}}
+{{- with .own }}
+{{- include . $ }}
 {{- end }}
 {{- end }}
 
