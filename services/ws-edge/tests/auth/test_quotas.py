@@ -1,5 +1,6 @@
 """Each consumer and each address has a quota over all of its sockets, and gets back the part no longer in use."""
 
+from collections import Counter
 from contextlib import ExitStack
 
 import pytest
@@ -165,3 +166,23 @@ def test_consumers_with_a_full_channel_quota_are_forgotten() -> None:
     quota.take(BOB)
 
     assert len(quota.buckets) == 1
+
+
+def test_a_new_channel_looks_at_few_consumers_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = Counter[TokenBucket]()
+    is_full = TokenBucket.is_full
+
+    def counted(bucket: TokenBucket, now: float) -> bool:
+        looks[bucket] += 1
+        return is_full(bucket, now)
+
+    monkeypatch.setattr(TokenBucket, "is_full", counted)
+    clock, consumers = Clock(), [Consumer(str(number), "", False) for number in range(100)]
+    quota = ChannelQuota(2, clock)
+    for consumer in consumers + consumers[:50]:
+        quota.take(consumer)
+    clock.now += 1800
+    quota.take(ALICE)
+
+    assert set(quota.buckets) == {*(each.principal for each in consumers[:50]), ALICE.principal}
+    assert looks.total() <= 3 * len(consumers)

@@ -1,6 +1,6 @@
 """Quotas: the use of this edge by each consumer and each address over all sockets, and the limits of that use."""
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -218,16 +218,18 @@ class ChannelQuota:
 
     per_hour: int
     clock: Callable[[], float]
-    buckets: dict[str, TokenBucket] = field(default_factory=dict, init=False)
+    buckets: OrderedDict[str, TokenBucket] = field(default_factory=OrderedDict, init=False)
+    """Those that were not full lately, the longest unused first: it is full again after an hour."""
 
     def take(self, consumer: Consumer) -> None:
         """Counts a channel that is about to be created. Raises TooManyChannelsError when it is one too many."""
         now = self.clock()
+        while self.buckets and next(iter(self.buckets.values())).is_full(now):
+            self.buckets.popitem(last=False)
         bucket = self.buckets.get(consumer.principal)
         if bucket is None:
-            for principal in [principal for principal, other in self.buckets.items() if other.is_full(now)]:
-                del self.buckets[principal]
             bucket = self.buckets[consumer.principal] = TokenBucket(self.per_hour / HOUR_S, self.per_hour, now)
+        self.buckets.move_to_end(consumer.principal)
         if not bucket.take(now):
             text = f"this consumer creates more than {self.per_hour} channels an hour: use those that there are"
             raise TooManyChannelsError(text)
