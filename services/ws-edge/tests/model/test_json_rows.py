@@ -38,6 +38,13 @@ def test_an_integer_that_no_double_holds_becomes_a_text() -> None:
     assert shown([2**53, 2**53 + 1, -(2**63)]) == [2**53, "9007199254740993", "-9223372036854775808"]
 
 
+@pytest.mark.parametrize("digits", ["9" * 5000, "-" + "9" * 5000])
+def test_an_integer_of_more_digits_than_python_reads_becomes_a_text(digits: str) -> None:
+    row = json_rows.decode(f'{{"n": {digits}}}'.encode())
+
+    assert row.struct_value.fields["n"].string_value == digits
+
+
 @pytest.mark.parametrize(
     "payload", [b"", b"{", b"NaN", b"[1e999]", b'"\\ud800"', b"\xff", b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1)]
 )

@@ -12,6 +12,7 @@ from statecast.json_documents import MAX_EXACT
 
 MAX_DEPTH = 30
 """Readers of Protobuf give up beyond 100 messages within each other, and a level of JSON takes up to three."""
+MAX_DIGITS = len(str(-MAX_EXACT))
 
 
 def decode(payload: bytes) -> Value:
@@ -20,7 +21,7 @@ def decode(payload: bytes) -> Value:
     Raises DecodeError when it is not JSON, is nested deeper than MAX_DEPTH, or has a number that no double holds.
     """
     try:
-        document = _plain(json.loads(payload, parse_constant=_no_constant), MAX_DEPTH)
+        document = _plain(json.loads(payload, parse_int=_integer, parse_constant=_no_constant), MAX_DEPTH)
         return json_format.ParseDict(document, Value())
     except (ValueError, RecursionError, json_format.ParseError) as error:
         raise DecodeError(str(error)) from error
@@ -45,7 +46,13 @@ def _plain(value: Any, depth: int) -> Any:
         return [_plain(each, depth - 1) for each in value]
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("it has a number beyond what a double holds")
-    return str(value) if type(value) is int and abs(value) > MAX_EXACT else value
+    return value
+
+
+def _integer(digits: str) -> int | str:
+    """Returns the number, or its digits when no double holds it; Python itself reads 4,300 digits at most."""
+    number = int(digits) if len(digits) <= MAX_DIGITS else None
+    return number if number is not None and abs(number) <= MAX_EXACT else digits
 
 
 def _no_constant(name: str) -> NoReturn:
