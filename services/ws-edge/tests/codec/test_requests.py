@@ -192,3 +192,15 @@ def test_a_binary_frame_asks_for_the_same() -> None:
 
     assert only(request).below == {("m",): "t"}
     assert (request.unwatch, request.ticket, request.ping, len(request.errors)) == ([4], "x", True, 1)
+
+
+@pytest.mark.parametrize("deep", ["[" * 30_000 + "]" * 30_000, '{"a":' * 9_000 + '"]}\\""' + "}" * 9_000])
+def test_what_is_nested_too_deep_refuses_its_own_watch_or_is_ignored(deep: str) -> None:
+    other = json.dumps({"id": 9, **MARKETS, "unknown": "in"}).replace('"in"', deep)
+    request = read_json(f'{{"watch": [{{"id": 7, "store": "matches", "group": {deep}}}, {other}]}}', STORES)
+
+    refused, watch = request.watches
+    assert isinstance(refused, RefusedWatch)
+    assert (refused.id, refused.error.code) == (7, "malformed_watch")
+    assert isinstance(watch, WatchRequest)
+    assert watch.id == 9

@@ -1,6 +1,7 @@
 """Reads frames of clients leniently: each part by itself, and a watch's id before its other fields can fail."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -22,6 +23,9 @@ from ws_edge.model.stores import Store, Stores, check_key_part, find
 M = TypeVar("M", bound=Message)
 MAX_ID = 2**32 - 1
 MAX_DIGITS = 1000
+MAX_DEPTH = 16
+MARKS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+OPENING, CLOSING = frozenset("[{"), frozenset("]}")
 AN_ID = f"an id is a whole number from 1 to {MAX_ID}"
 CHANNEL_FIELDS = frozenset({"id", "channel", "token", "below"})
 """The token is ignored: a channel begins anew, and its places resume."""
@@ -87,10 +91,10 @@ class ClientRequest:
 def read_json(text: str | bytes, stores: Stores) -> ClientRequest:
     """Reads a frame in JSON. Raises MalformedFrameError when it is no JSON object."""
     try:
-        document = json.loads(text, parse_int=_number)
+        document = _document(text)
     except json.JSONDecodeError as error:
         raise MalformedFrameError(f"the frame is no JSON at character {error.pos}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise MalformedFrameError(f"the frame is no JSON: {one_line(error)}") from error
     if not isinstance(document, dict):
         raise MalformedFrameError("the frame is no object of JSON")
@@ -273,6 +277,29 @@ def _id_of(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MAX_ID:
         return None
     return value
+
+
+def _document(text: str | bytes) -> Any:
+    """Returns the JSON; without what is nested too deep to be read, so that the errors of watches have their ids."""
+    try:
+        return json.loads(text, parse_int=_number)
+    except RecursionError:
+        return json.loads(_shallow(text if isinstance(text, str) else text.decode()), parse_int=_number)
+
+
+def _shallow(text: str) -> str:
+    """Returns the JSON with null for all that is nested deeper than any field of a frame."""
+    kept, depth, start = list[str](), 0, 0
+    for mark in MARKS.finditer(text):
+        if mark[0] in OPENING:
+            depth += 1
+            if depth == MAX_DEPTH:
+                kept.append(text[start : mark.start()] + "null")
+        elif mark[0] in CLOSING:
+            depth -= 1
+            if depth == MAX_DEPTH - 1:
+                start = mark.end()
+    return "".join([*kept, text[start:]])
 
 
 def _number(digits: str) -> int | float:
