@@ -104,6 +104,10 @@ def test_the_same_commit_gives_the_same_wheel(repository: Path, demo: Path, tmp_
     ("version", "text"),
     [
         ("latest", "VERSION=latest is no version such as 0.2.0"),
+        ("v0.2.0", "VERSION=v0.2.0 is no version such as 0.2.0"),
+        ("0.2", "VERSION=0.2 is no version such as 0.2.0"),
+        ("0.2.0rc1", "VERSION=0.2.0rc1 is no version such as 0.2.0"),
+        ("0.2.0+local", "VERSION=0.2.0+local is no version such as 0.2.0"),
         ("0.0.9", "VERSION=0.0.9 is lower than 0.1.0 of demo"),
         ("0.3.0", "reader speaks demo<0.3,>=0.1, without 0.3.0: try it, and widen the range first"),
     ],
@@ -115,6 +119,24 @@ def test_a_version_that_cannot_be_is_refused(repository: Path, demo: Path, versi
 
     assert str(refusal.value) == text
     assert state_of(repository) == before
+
+
+def test_a_version_that_is_recorded_is_refused_without_its_tag_too(repository: Path, demo: Path) -> None:
+    release(demo, "0.2.0", DAY)
+    git(repository, "tag", "--delete", "demo/0.2.0")
+    changelog = demo / "CHANGELOG.md"
+    changelog.write_text(changelog.read_text().replace("## [Unreleased]\n", "## [Unreleased]\n\n- It waves.\n"))
+    git(repository, "commit", "-qam", "Go on")
+    before = state_of(repository)
+    with pytest.raises(ReleaseError, match=r"demo 0\.2\.0 is recorded: choose another VERSION"):
+        release(demo, "0.2.0", DAY)
+
+    assert state_of(repository) == before
+
+
+def test_a_folder_that_is_no_part_is_refused(repository: Path) -> None:
+    with pytest.raises(ReleaseError, match=r"services has no pyproject\.toml, so it is no part"):
+        release(repository / "services", "0.2.0", DAY)
 
 
 def test_a_release_without_an_entry_in_the_changelog_is_refused(repository: Path, demo: Path) -> None:

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from packaging.requirements import Requirement
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from testkit.release.image_tags import set_tags
+
+_RELEASE = re.compile(r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}", re.ASCII)
+"""What a chart, an image and a wheel all take for a version."""
 
 _VERSION = re.compile(r'^version = ".*"$', re.MULTILINE)
 _CHART_VERSION = re.compile(r"^(version|appVersion): .*$", re.MULTILINE)
@@ -39,11 +42,14 @@ class PartFolder:
         return str(self.project["name"])
 
     def check(self, version: str) -> None:
-        """Raises ReleaseError for a version that is invalid, lower than the part's, or excluded by another part."""
-        try:
-            wanted = Version(version)
-        except InvalidVersion as error:
-            raise ReleaseError(f"VERSION={version} is no version such as 0.2.0") from error
+        """Raises ReleaseError for a version that is invalid, recorded, lower than the part's, or excluded by another part."""
+        if not (self.folder / "pyproject.toml").exists():
+            raise ReleaseError(f"{self.folder.name} has no pyproject.toml, so it is no part")
+        if not _RELEASE.fullmatch(version):
+            raise ReleaseError(f"VERSION={version} is no version such as 0.2.0")
+        if (self.root / "releases" / self.name / version).exists():
+            raise ReleaseError(f"{self.name} {version} is recorded: choose another VERSION")
+        wanted = Version(version)
         if wanted < Version(self.project["version"]):
             raise ReleaseError(f"VERSION={version} is lower than {self.project['version']} of {self.name}")
         for reader, requirement in self._excluding(wanted):
