@@ -42,7 +42,7 @@ class PartFolder:
         return str(self.project["name"])
 
     def check(self, version: str) -> None:
-        """Raises ReleaseError for a version that is invalid, recorded, lower than the part's, or excluded by another part."""
+        """Raises ReleaseError for a version that is invalid, recorded, too low, or excluded by another part."""
         if not (self.folder / "pyproject.toml").exists():
             raise ReleaseError(f"{self.folder.name} has no pyproject.toml, so it is no part")
         if not _RELEASE.fullmatch(version):
