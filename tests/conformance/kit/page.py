@@ -23,13 +23,13 @@ NEWER = "superseded_newer"
 """The outcome that raises an alert."""
 
 _INTRODUCTION = """\
-# Databases and topics, and what becomes of their records
+# Databases and topics, and the treatment of their records
 
-Databases and producers send more than rows. For each input below there is a case for a real PostgreSQL or MariaDB,
-Debezium, Kafka and Spark, which says what must hold: the value is *read* as the database has it, the pipeline is
+Databases and producers send more than rows. For each input below there is a case with a real PostgreSQL or MariaDB,
+Debezium, Kafka and Spark, which requires one of these: the value is *read* as the database has it, the pipeline is
 *refused* before it starts, the record is *set aside* on the dead-letter topic with the reason, or the log, a count or
-`statecast doctor` *tells* of it. `make conformance` runs all of them, and tells which hold. Each is a file in
-[`tests/conformance/cases`](../tests/conformance/cases), and `make reference` makes this page of them.
+`statecast doctor` *tells* of it. `make conformance` runs all of them and reports the result of each. Each is a file in
+[`tests/conformance/cases`](../tests/conformance/cases); `make reference` generates this page from them.
 """
 
 
