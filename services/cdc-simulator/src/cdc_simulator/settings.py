@@ -26,10 +26,10 @@ class Settings(KafkaSettings):
     domain: str = Field(default="orders", description=f"The domain; `run --domain NAME` overrides it. {FIXED}")
     sink: Literal["kafka", "postgres"] = Field(
         default="kafka",
-        description="What gets the changes: Kafka, or tables in PostgreSQL, whose log a connector reads.",
+        description="The target of the changes: Kafka, or tables in PostgreSQL, from which a connector reads them.",
     )
     postgres_url: SecretStr = Field(
-        default=SecretStr(""), description="That database, as `postgresql://user:password@host/database`."
+        default=SecretStr(""), description="The PostgreSQL database, as `postgresql://user:password@host/database`."
     )
     topic: str = Field(
         default=TABLE_TOPIC,
@@ -39,23 +39,23 @@ class Settings(KafkaSettings):
     database: str = Field(
         default=f".run/cdc-simulator/{DOMAIN_NAME}.sqlite3",
         min_length=1,
-        description=f"The SQLite file, made when it does not exist; {DOMAIN_NAME} stands for the domain's name.",
+        description=f"The SQLite file, created if missing; {DOMAIN_NAME} stands for the domain's name.",
     )
-    seed: int = Field(default=1, ge=0, lt=2**63, description=f"What all random choices follow from. {FIXED}")
-    rows: int = Field(default=1000, ge=1, le=5_000_000, description=f"About how many rows the main table has. {FIXED}")
+    seed: int = Field(default=1, ge=0, lt=2**63, description=f"The seed of all random choices. {FIXED}")
+    rows: int = Field(default=1000, ge=1, le=5_000_000, description=f"Approximate rows in the main table. {FIXED}")
     customers: int = Field(default=100, ge=1, le=9_999_999, description=f"Customers or clients. {FIXED}")
     items: int = Field(default=200, ge=1, le=9_999_999, description=f"Articles on sale. {FIXED}")
     rate: Finite = Field(default=50.0, ge=0, le=1_000_000, description="Changes a second after the snapshot.")
     limit: int = Field(
         default=0,
         ge=0,
-        description="Changes after the snapshot, over all starts, until it ends with status 0; 0 = endless.",
+        description="Changes after the snapshot, over all starts, before it exits with status 0; 0 = endless.",
     )
-    backlog: int = Field(default=1_000_000, ge=1, description="Unacknowledged changes at which no more are made.")
-    drain_s: Finite = Field(default=5.0, ge=0, le=3600, description="Seconds to publish the rest on SIGTERM.")
-    metrics_host: str = Field(default="127.0.0.1", min_length=1, description="Where /metrics and the probes listen.")
-    metrics_port: Port = Field(default=9101, description="Their port; 0 takes a free one and logs it.")
-    log_level: LogLevel = Field(default="info", description="The lowest level that is logged.")
+    backlog: int = Field(default=1_000_000, ge=1, description="Unacknowledged changes at which it pauses.")
+    drain_s: Finite = Field(default=5.0, ge=0, le=3600, description="The most seconds to publish the rest on SIGTERM.")
+    metrics_host: str = Field(default="127.0.0.1", min_length=1, description="The host for /metrics and the probes.")
+    metrics_port: Port = Field(default=9101, description="The port of both; 0 takes a free one and logs it.")
+    log_level: LogLevel = Field(default="info", description="The lowest level to log.")
 
     @field_validator("domain")
     @classmethod

@@ -13,35 +13,35 @@ PACKED = Path(__file__).resolve().parent / "jars"
 """The jars in an installed wheel; a checkout has those that Maven makes."""
 JARS = PACKED if PACKED.is_dir() else PACKED.parents[2] / "jvm" / "target" / "jars"
 QUICK_START = "-XX:TieredStopAtLevel=1"
-"""Only the quick compiler: on two cores half the CPU of the first minutes. Many cores do better without."""
+"""Uses only the quick compiler: halves the CPU of the first minutes on two cores. Slower on many cores."""
 
 
 class Settings(KafkaSettings, DescriptorSettings):
-    """Where the processor reads, writes and keeps its checkpoints."""
+    """Each field is the environment variable of its name in capitals after STREAM_PROCESSOR_."""
 
-    # An empty STREAM_PROCESSOR_JAVA_OPTIONS is no default, but no options.
+    # An empty STREAM_PROCESSOR_JAVA_OPTIONS means no options, not the default.
     model_config = SettingsConfigDict(env_prefix="STREAM_PROCESSOR_", env_ignore_empty=False)
 
     checkpoints: str = Field(
         default=".run/checkpoints",
         min_length=1,
-        description="Where checkpoints stand: a local directory, or a URI of a file system that Hadoop knows.",
+        description="The place of the checkpoints: a local directory, or a URI of a file system that Hadoop supports.",
     )
     checkpoint_interval: CheckpointInterval | None = Field(
-        default=None, description="The time between checkpoints of all real-time pipelines, over what their files say."
+        default=None, description="The time between checkpoints of all real-time pipelines; overrides their files."
     )
-    master: str = Field(default="", description="Spark's master; empty: local[the slots needed].")
+    master: str = Field(default="", description="Spark's master; empty takes local[the slots needed].")
     spare_slots: int = Field(
         default=32,
         ge=0,
         le=1000,
-        description="Task slots of a local master beyond those needed, for pipelines that come later.",
+        description="Extra task slots of a local master, for pipelines added later.",
     )
     topics_wait_s: float = Field(
         default=30.0,
         ge=0,
         le=3600,
-        description="Seconds that a start waits for topics of some pipelines once others have theirs, and start alone.",
+        description="Seconds to wait at the start for missing topics of some pipelines; the others then start alone.",
     )
     max_failures: int = Field(
         default=5,
@@ -58,7 +58,7 @@ class Settings(KafkaSettings, DescriptorSettings):
         default=JARS, description="The directory of the jars; in a checkout `mvn -f jvm/pom.xml package` fills it."
     )
     drain_s: float = Field(
-        default=5.0, ge=0, le=600, description="Seconds that queries may take to end with a checkpoint after SIGTERM."
+        default=5.0, ge=0, le=600, description="Most seconds for queries to end with a checkpoint after SIGTERM."
     )
-    metrics_host: str = Field(default="127.0.0.1", min_length=1, description="Where /metrics and health listen.")
-    metrics_port: Port = Field(default=9102, description="The port of /metrics and health.")
+    metrics_host: str = Field(default="127.0.0.1", min_length=1, description="The host for /metrics and health.")
+    metrics_port: Port = Field(default=9102, description="The port for /metrics and health.")

@@ -14,7 +14,7 @@ from ws_edge.auth.admission import ANY_ORIGIN
 
 Item = TypeVar("Item")
 MAX_INTERVAL_MS = 60_000
-"""The longest time between two frames of a place; longer requests get this."""
+"""The longest time between two frames of a place; a longer request gets this."""
 MIN_SECRET_LENGTH = 8
 LONG_SECRET_BYTES = 32
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
@@ -58,37 +58,37 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """Secret that the gateway sends as X-Gateway-Secret; with commas: the first one signs, all are accepted."""
 
     domains: DirectoryPath | None = None
-    """A directory with one for each domain, of which the files in `page` are served; empty serves none."""
+    """Directory of the domains, from which each `page` subdirectory is served; empty serves none."""
 
     tls_certificate: Path | None = None
     """Certificate of the port, as PEM with its chain; empty serves without TLS."""
     tls_key: Path | None = None
-    """Its private key, as PEM without a password."""
+    """Private key of that certificate, as PEM without a password."""
     tls_client_ca: Path | None = None
-    """CA of the certificates that callers must show, as PEM; the gateway's proof is its secret."""
+    """CA of the certificates that callers must show, as PEM; the gateway proves itself by its secret."""
     query_tls_ca: Path | None = None
     """CA of the query service's certificates, as PEM; empty connects without TLS."""
     query_tls_certificate: Path | None = None
-    """Certificate that the query service asks for, as PEM; empty shows none."""
+    """Client certificate for the query service, as PEM; empty shows none."""
     query_tls_key: Path | None = None
-    """Its private key, as PEM without a password."""
+    """Private key of that certificate, as PEM without a password."""
 
     kafka_bootstrap: str = ""
     """Kafka brokers as host:port, separated by commas; empty turns channels and revocation off."""
     topic_prefix: str = Field("", pattern=r"^[a-zA-Z0-9._-]*$")
     """Prefix of the topics of channels and revocations, as the query service's stores file says."""
     kafka_timeout_ms: int = Field(5000, ge=100)
-    """How long Kafka may take to acknowledge a record."""
+    """Longest time for Kafka to acknowledge a record."""
 
     default_interval_ms: int = Field(1000, ge=1, le=MAX_INTERVAL_MS)
-    """Time between two frames of a place when neither the client nor the store names one."""
+    """Time between two frames of a place when neither the client nor the store sets one."""
     min_interval_ms: int = Field(100, ge=10)
-    """Shortest interval; shorter requests get this."""
+    """Shortest interval; a shorter request gets this."""
     tick_ms: int = Field(25, ge=5, le=1000)
     """Resolution of the schedule: frames may be early by this much."""
 
     channel_lifetime_s: float = Field(86_400, gt=0)
-    """How long a channel lives; shorter than its topic keeps records."""
+    """Lifetime of a channel; must be shorter than the retention of its topic."""
     consumer_channels_per_hour: int = Field(1000, ge=1)
     """Channels that one consumer may create per hour; all of them may be created at once."""
     max_channel_watches: int = Field(200, ge=1, le=1000)
@@ -99,67 +99,67 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     max_watches: int = Field(1000, ge=1)
     """Watches of one socket."""
     max_places: int = Field(500, ge=1)
-    """Ranges and keys that the steps and channels of one socket may bring."""
+    """Most ranges and keys that the steps and channels of one socket may add."""
     consumer_sockets: int = Field(1000, ge=1)
     """Open sockets of one consumer."""
     consumer_sockets_per_s: float = Field(100.0, gt=0)
-    """Sockets that one consumer opens per second, also those that it drops; 20 s' worth may be opened at once."""
+    """Sockets that one consumer may open per second, dropped ones included; 20 s' worth may be opened at once."""
     consumer_rows: int = Field(20_000, ge=1)
-    """Rows that one consumer may watch: limits, and one more for each read of a place a second beyond the first."""
+    """Rows that one consumer may watch: the sum of limits, plus one per read of a place a second beyond the first."""
     consumer_frames_per_s: int = Field(1000, ge=1)
-    """Frames per second that are read of one consumer; a ping or a part is one, a message two and its KiB."""
+    """Frames per second read from one consumer; a ping or a part counts one, a message two plus its KiB."""
     address_sockets: int = Field(5000, ge=1)
-    """Open sockets of one address, behind which a whole network may be."""
+    """Open sockets of one address, which may stand for a whole network."""
     address_sockets_per_s: float = Field(500.0, gt=0)
-    """The same of one address."""
+    """Sockets that one address may open per second."""
     address_rows: int = Field(200_000, ge=1)
     """Rows that the consumers of one address may watch."""
     address_frames_per_s: int = Field(10_000, ge=1)
-    """The frames of one address."""
+    """Frames per second read from one address."""
     frames_burst_s: float = Field(20.0, ge=1)
-    """This many seconds' worth of frames may arrive at once."""
+    """Seconds' worth of frames that may arrive at once."""
     origins: CommaSeparated[Annotated[str, AfterValidator(_origin)]] = ()
     """Sites on which browsers may open sockets, separated by commas; empty: the same host only; `*`: all."""
     sockets_per_s: float = Field(2500.0, gt=0)
-    """Sockets opened per second; more wait for 5 s at most, and beyond are refused with 503 and Retry-After."""
+    """Sockets opened per second; more wait for at most 5 s, then are refused with 503 and Retry-After."""
     send_buffer_bytes: int = Field(65_536, ge=4096)
-    """Target for the bytes that edge and kernel each buffer for a client."""
+    """Target for the bytes that the edge and the kernel each buffer for a client."""
     max_frame_bytes: int = Field(65_536, ge=128)
-    """Size of a client's frame; larger ones close the socket with 1009."""
+    """Largest frame of a client; a larger one closes the socket with 1009."""
     max_sent_frame_bytes: int = Field(1_000_000, ge=131_072)
-    """Size of the largest frame that clients get, as iOS takes by default; a row beyond it is an error of its key."""
+    """Largest frame sent to clients, the default limit of iOS; a row beyond it is an error of its key."""
     stall_timeout_s: float = Field(20.0, gt=0)
-    """How long a client may read nothing before its socket is reset."""
+    """Time for which a client may read nothing before its socket is reset."""
     max_access_s: float = Field(86_400.0, gt=0)
-    """The longest access of a socket, or up to a fifth less; it ends before with its credential, and is renewed."""
+    """Longest access of a socket, less up to a fifth; ends sooner with the credential, and can be renewed."""
     ping_interval_s: float = Field(25.0, gt=0)
-    """How often an idle socket is pinged."""
+    """Interval of pings on an idle socket."""
     ping_timeout_s: float = Field(20.0, gt=0)
-    """How long a pong may take before the socket is closed."""
+    """Time to wait for a pong before the socket is closed."""
 
     query_timeout_ms: int = Field(1000, ge=10)
-    """How long one instance of the query service may take."""
+    """Time for one instance of the query service to answer."""
     shard_refresh_ms: int = Field(1000, ge=100)
-    """How often stores and shard map are asked for while all is well, and mounted messages are looked at."""
+    """Interval of reads of stores and shard map while all is well, and of checks of mounted messages."""
     stale_after_ms: int = Field(5000, ge=1)
-    """From this lag on, pings and answers say how stale rows may be."""
+    """Lag from which pings and answers say how stale rows may be."""
     revocation_lag_ms: int = Field(300_000, ge=1000)
-    """The most by which the knowledge of revocations may lag; beyond it nobody new is let in."""
+    """Longest lag of revocations; beyond it, new sockets are refused."""
     revocation_timeout_ms: int = Field(3000, ge=1)
-    """How long a new socket waits for the answer whether its consumer's access was revoked."""
+    """Time for which a new socket waits to learn whether its consumer's access was revoked."""
     batch_keys: int = Field(1000, ge=1)
-    """Keys in one call; at most the query service's own limit."""
+    """Keys in one call; at most the query service's limit."""
     page_size: int = Field(100, ge=1, le=1000)
-    """Rows of a range when no limit is asked for, read or watched."""
+    """Rows of a range, read or watched, when the request sets no limit."""
     public_max_age_s: int = Field(5, ge=0)
-    """How long caches may hand out answers about stores for everyone; 0 leaves them to their callers."""
+    """Time for which caches may reuse answers about stores for everyone; 0 leaves every answer to its caller."""
     public_stale_s: int = Field(30, ge=0)
-    """How long they may go on with one while they ask for a newer one."""
+    """Further time for which they may reuse one while they fetch a newer one."""
 
     drain_notice_ms: int = Field(3000, ge=0)
-    """How long sockets stay open after SIGTERM, until the gateway has noticed."""
+    """Time for which sockets stay open after SIGTERM, so the gateway can notice."""
     drain_window_ms: int = Field(20_000, ge=0)
-    """The longest that the closes of sockets are spread after that, as fast as another edge opens them."""
+    """Longest time over which sockets then close, as fast as another edge opens them."""
 
     @property
     def gateway_secrets(self) -> tuple[str, ...]:
