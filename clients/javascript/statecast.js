@@ -4,14 +4,15 @@
  *     import { Statecast } from "statecast";
  *     const live = new Statecast("wss://GATEWAY/v1/stream", { credentials: () => ({ apikey: "alice-demo-key" }) });
  *     const board = live.watch({ store: "odds-by-match", group: "match-000123", delta: true }, {
- *       onRows: ({ changes }) => …,          // board.rows and board.token are as of this moment
- *       onEnd: (error) => …,                 // the watch has ended; error.code says why
+ *       onRows: ({ changes }) => …,          // board.rows and board.token are current here
+ *       onEnd: (error) => …,                 // the watch has ended; error.code is the reason
  *     });                                    // board.end() and live.close() end it
  *
- * It connects again by itself, with jittered and growing pauses, and resumes each watch by its token. A handshake without an
- * answer for 10 seconds and a socket that is silent for 45 count as closed. Of close codes, and of the status of a refused
- * `POST …/tickets` (nobody is shown that of a handshake), 4401 and 401 ask `credentials` once for newer ones; 4403, 1009 and
- * 400–499 end the client; all others connect again, 429 and 503 after `Retry-After`, 1012 as the edge has said.
+ * It connects again by itself, with jittered and growing pauses, and resumes each watch by its token. A handshake
+ * without an answer for 10 seconds counts as closed, as does a socket silent for 45. The close code, or the status of a
+ * refused `POST …/tickets` (browsers hide a handshake's), decides: 4401 and 401 ask `credentials` once for newer ones;
+ * 4403, 1009 and 400–499 end the client; all others connect again, 429 and 503 after `Retry-After`, 1012 after the
+ * edge's delay.
  */
 
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS, CALL_TIMEOUT_MS] = [250, 10_000, 10_000];
@@ -19,26 +20,27 @@ const [HANDSHAKE_MS, SILENCE_CHECK_MS, CHECKS, PING_MS] = [10_000, 15_000, 3, 5_
 const [RENEWED_AHEAD, LONGEST_AHEAD_S, SHORTEST_TIMER_MS, LONGEST_TIMER_MS] = [0.2, 300, 1000, 2 ** 31 - 1];
 const [TOO_LARGE, REVOKED, EXPIRED, PASSING] = ["1009", "4403", ["401", "4401"], ["408", "429"]];
 const [SUBPROTOCOL, TICKET] = ["statecast.push.v2+json", "statecast.ticket."]; // a ticket is not part of the address
-const [LARGEST_FRAME, ENVELOPE] = [65_536, '{"watch":[]}'.length]; // of ours, in bytes, until the edge has said another
+const [LARGEST_FRAME, ENVELOPE] = [65_536, '{"watch":[]}'.length]; // of ours, in bytes, until the edge sends another limit
 
-/** Why the edge, or this client, refused something. `code` is a stable word or number, the message is for people. */
+/** A refusal by the edge or this client. `code` is a stable word or number; the message is for people. */
 export class StatecastError extends Error {
   constructor(code, message, retryMs = null) {
     super(message);
-    Object.assign(this, { code: String(code), retryMs }); // null: asking again does not help
+    Object.assign(this, { code: String(code), retryMs }); // null: retrying does not help
   }
 }
 
 /**
- * The rows of a watch, place by place: the watch itself, and with steps or a channel a place for each row that leads on. It
- * knows frames and no socket. Rows count when the token of their place comes; both can be kept, and resume after a restart.
+ * The rows of a watch, place by place: the watch itself, and with steps or a channel a place for each row that leads
+ * on. It handles frames, not sockets. Rows take effect when the token of their place comes; both can be stored, to
+ * resume after a restart.
  */
 export class Places {
-  #places = new Map(); // by the JSON of their paths
-  /** Whether the watch itself went on from its token when it began last; null before. */
+  #places = new Map(); // by path, as JSON
+  /** Whether the watch itself resumed from its token when it last began; null before. */
   resumed = null;
 
-  /** `saved` is what `save` has returned, for the same watch; null, as storage has it, when there is nothing. */
+  /** `saved` is the result of `save` for the same watch; null, as from empty storage, when there is none. */
   constructor(saved) {
     for (const { path, token, rows } of saved ?? []) {
       this.#places.set(JSON.stringify(path), newPlace(path, token, new Map(rows.map((each) => [each.key, each]))));
@@ -50,7 +52,7 @@ export class Places {
     return this.#at(path)?.rows ?? new Map();
   }
 
-  /** The last token of a place; an empty text when there is none. */
+  /** The last token of a place; an empty string when there is none. */
   token(path = []) {
     return this.#at(path)?.token ?? "";
   }
@@ -60,13 +62,13 @@ export class Places {
     return [...this.#places.values()].sort((one, other) => one.path.length - other.path.length);
   }
 
-  /** All rows with their tokens, as JSON can keep them. */
+  /** Returns all rows with their tokens, for JSON. */
   save() {
     const whole = this.list().filter(({ token }) => token);
     return whole.map(({ path, token, rows }) => ({ path, token, rows: [...rows.values()] }));
   }
 
-  /** What a `watch` says to resume: `token`, and `below` as far as it fits into so many bytes. */
+  /** Returns the fields of a `watch` that resume it: `token`, and as much of `below` as fits into the given bytes. */
   resumption(room = LARGEST_FRAME / 2) {
     const [below, token] = [[], this.token()];
     let size = 0;
@@ -76,12 +78,12 @@ export class Places {
     return { ...(token && { token }), ...(below.length && { below }) };
   }
 
-  /** Forgets rows that wait for a token: the socket that was to bring it has ended. */
+  /** Forgets rows that wait for a token, as their socket has ended. */
   cut() {
     for (const place of this.#places.values()) Object.assign(place, { waiting: [], anew: false });
   }
 
-  /** Lets the watch begin anew: the rows stay until others replace them. */
+  /** Makes the watch begin again: the rows stay until others replace them. */
   forgetTokens() {
     this.cut();
     for (const place of this.#places.values()) place.token = "";
@@ -94,9 +96,10 @@ export class Places {
   }
 
   /**
-   * Takes a frame about the watch. Returns news for each place of which something counts now: `{path, rows, changes, began,
-   * ended}`. A change is `{key, sort, row, commitTime, skipped}`, with `row` null for one that is gone, and `error` when it
-   * cannot be shown. With `began` the rows have replaced all. Throws a StatecastError for a delta of a row that is not there.
+   * Takes a frame about the watch. Returns news for each place that has changed: `{path, rows, changes, began, ended}`.
+   * A change is `{key, sort, row, commitTime, skipped}`, with `row` null for a row that is gone, and `error` for one
+   * that cannot be shown. With `began`, the rows have replaced all. Throws a StatecastError for a delta of an unknown
+   * row.
    */
   take({ path = [], watching, rows = [], token, ended }) {
     const news = [];
@@ -157,16 +160,16 @@ export class Places {
   }
 }
 
-/** A watch of a Statecast. `onRows` gets the news of Places; `rows`, `token` and `stale` say how it is now. */
+/** A watch of a Statecast. `onRows` gets the news of Places; `rows`, `token` and `stale` are its current state. */
 export class Watch {
   #what;
   #owner;
   #handlers;
   places;
   id = 0;
-  /** Whether everything has come for the first time. */
+  /** Whether everything has arrived once. */
   isCurrent = false;
-  #blind = null; // for how many seconds, as the edge has said
+  #blind = null; // seconds, as reported by the edge
 
   constructor(what, { saved, ...handlers }, owner) {
     this.#what = what;
@@ -184,17 +187,17 @@ export class Watch {
     return this.places.token();
   }
 
-  /** Whether it went on from its token when it began last; null before. */
+  /** Whether it resumed from its token when it last began; null before. */
   get resumed() {
     return this.places.resumed;
   }
 
-  /** For how many seconds it may be out of date; null while the edge sees and the line holds. */
+  /** The seconds for which it may have been out of date; null while the edge and the connection work. */
   get stale() {
     return this.#owner.lostFor() ?? this.#blind;
   }
 
-  /** What `saved` of a later `watch` of the same takes, also after a restart of the program: rows and tokens as JSON. */
+  /** Returns rows and tokens as JSON: pass them as `saved` to a later `watch` of the same, even after a restart. */
   save() {
     return this.places.save();
   }
@@ -204,7 +207,7 @@ export class Watch {
     this.#owner.drop(this);
   }
 
-  /** The request, under an id, for a frame of so many bytes at most. */
+  /** Returns the request under an id, for a frame of at most the given bytes. */
   request(id, largest) {
     this.id = id;
     return { id, ...this.#what, ...this.places.resumption(largest / 2) };
@@ -229,21 +232,22 @@ export class Watch {
 }
 
 /**
- * One live connection. `state` is "connecting", "open", "waiting" for the next attempt, or "closed", of which `reason` is the
- * StatecastError. Options: `onState()` when it has changed, `onError(error)` for what ends no watch and for the end of all,
- * `onWarning(error)` for a part of a request that the edge ignores, and `WebSocket` where the platform has none.
+ * One live connection. `state` is "connecting", "open", "waiting" for the next attempt, or "closed", with the
+ * StatecastError in `reason`. Options: `onState()` runs when it has changed, `onError(error)` for errors that end no
+ * watch or all, `onWarning(error)` for a part of a request that the edge ignores; `WebSocket` is for platforms without
+ * one.
  */
 export class Statecast {
   #address;
   #options;
   #socket = null;
-  #watches = new Map(); // by id; those that wait to be asked for again by the id that they had
+  #watches = new Map(); // by id; those to request again keep their old id
   #lastId = 0;
   #largestFrame = LARGEST_FRAME;
   #failures = 0;
-  #need = "connect"; // why credentials are asked for next
-  #renewed = false; // whether the last ones were refused, and nothing has come of newer ones yet
-  #reconnectAt = 0; // as the edge asked for, before it goes away
+  #need = "connect"; // the reason for the next call of credentials
+  #renewed = false; // whether the last ones were refused, and newer ones have not worked yet
+  #reconnectAt = 0; // as requested by an edge that stops
   #checks = 0; // of silence, since the last frame
   #lostAt = Date.now(); // null while a socket is open
   #timers = {}; // attempt, handshake, silence, ping, renewal
@@ -253,10 +257,10 @@ export class Statecast {
   state = "connecting";
 
   /**
-   * `address` is that of the socket `/v1/stream`. `credentials` is a function, async or not, that returns HTTP headers for
-   * a ticket to open the socket. It is called to "connect", when a fifth of the time is left until access ends, 5 minutes
-   * at most ("expiring", and the Date of the end: the socket goes on without a gap), and after an expiry ("expired").
-   * When it throws it is called again; a StatecastError ends the client if no socket is open.
+   * `address` is the URL of the socket `/v1/stream`. `credentials` is a function, async or not, that returns HTTP
+   * headers for a ticket to open the socket. It is called to "connect"; when a fifth of the time until access ends is
+   * left, 5 minutes at most ("expiring", with the Date of the end: the socket continues without a gap); and after an
+   * expiry ("expired"). It is called again when it throws, but a StatecastError ends the client if no socket is open.
    */
   constructor(address, options = {}) {
     this.#address = new URL(address, globalThis.location?.href).href.replace(/^http/, "ws");
@@ -269,9 +273,9 @@ export class Statecast {
   }
 
   /**
-   * Watches what a `Watch` of the contract says: `{store, group, sort_from, sort_to, limit, reverse, steps, fields, delta,
-   * times, interval_ms}`, or `{channel}`. Handlers: `onRows(news)`, `onCurrent()`, `onStale(seconds)`, `onEnd(error)`;
-   * `saved` is what `save()` of a watch of the same returned.
+   * Watches by the fields of the contract's `Watch`: `{store, group, sort_from, sort_to, limit, reverse, steps, fields,
+   * delta, times, interval_ms}`, or `{channel}`. Handlers: `onRows(news)`, `onCurrent()`, `onStale(seconds)`,
+   * `onEnd(error)`; `saved` is the result of `save()` of a watch of the same.
    */
   watch(what, handlers = {}) {
     if (this.state === "closed") throw this.reason ?? new StatecastError("closed", "this client is closed");
@@ -300,7 +304,7 @@ export class Statecast {
     }
   }
 
-  /** Says that the program is in front again: connects at once, or finds out whether the line still lives. */
+  /** Notes that the program is in front again: connects at once, or checks that the connection still works. */
   wake() {
     if (this.state === "waiting") this.#connect();
     if (this.state !== "open") return;
@@ -339,7 +343,7 @@ export class Statecast {
       this.#ask([...this.#watches.values()].filter((watch) => !this.#retries.has(watch)));
     };
     socket.onmessage = (event) => this.#receive(JSON.parse(event.data));
-    socket.onerror = () => setTimeout(() => this.#lost(socket, unreachable("the socket has failed")), 0); // a close says more
+    socket.onerror = () => setTimeout(() => this.#lost(socket, unreachable("the socket has failed")), 0); // a close event has more detail
     socket.onclose = ({ code, reason }) => this.#lost(socket, new StatecastError(code, reason || `closed with ${code}`));
   }
 
@@ -396,7 +400,7 @@ export class Statecast {
     if (!this.#retries.delete(watch) && this.state === "open") this.#send({ unwatch: [watch.id] });
   }
 
-  /** Asks for watches under new ids, as many in a frame as it may hold. */
+  /** Requests watches under new ids, as many per frame as fit. */
   #ask(watches) {
     let [frame, size] = [[], ENVELOPE];
     for (const watch of watches) {
@@ -438,7 +442,7 @@ export class Statecast {
   }
 
   #about(frame, watch) {
-    if (!watch || this.#retries.has(watch)) return; // of a watch that has ended here: it was under way
+    if (!watch || this.#retries.has(watch)) return; // late, for a watch that has ended here
     try {
       watch.take(frame);
     } catch (error) {
@@ -486,7 +490,7 @@ export class Statecast {
     } catch ({ message }) {
       if (socket !== this.#socket) return;
       this.#options.onError?.(new StatecastError("not_renewed", `the access could not be renewed: ${message}`));
-      this.#renewAfter((until - Date.now()) * RENEWED_AHEAD, until); // until the edge says that it is too late
+      this.#renewAfter((until - Date.now()) * RENEWED_AHEAD, until); // until the edge closes the socket
     }
   }
 
@@ -508,10 +512,10 @@ const sizeOf = (value) => JSON.stringify(value).replace(/[^\x00-\x7f]/g, "three"
 const keyOf = ({ key, row }, { keyField }) => key ?? (keyField && row?.[keyField]) ?? "";
 const unreachable = (message) => new StatecastError("unreachable", message);
 const errorOf = ({ code = "", message = "", retry_ms: retryMs = null }) => new StatecastError(code, message || code, retryMs);
-/** Whether it may pass: a close code or a status that is no refusal, or no answer at all. */
+/** Whether the failure may be temporary: a close code or status that is no refusal, or no answer at all. */
 const isPassing = (code) => code === "unreachable" || Number.isInteger(Number(code));
 
-/** A told row as a change, on the row that is there: whole, its delta merged, or gone. */
+/** Returns a received row as a change of the current one: whole, its delta merged, or gone. */
 function merged(told, held, { sortField }) {
   const { key, row, delta, left, error, commit_time: time, skipped = 0 } = told;
   const commitTime = time ?? null;
@@ -522,7 +526,7 @@ function merged(told, held, { sortField }) {
   return { key, sort: told.sort ?? (sortField && whole?.[sortField]) ?? held?.sort ?? "", row: whole, commitTime, skipped };
 }
 
-/** A merge patch of one level: fields with new values, null for those that are gone. */
+/** A merge patch of one level: fields with new values, null for removed ones. */
 function patched(row, delta) {
   return Object.fromEntries(Object.entries({ ...row, ...delta }).filter(([, value]) => value !== null));
 }

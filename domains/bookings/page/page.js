@@ -1,4 +1,4 @@
-/** The bookings of a customer within a stretch of time, live: a range from one time of booking to another. */
+/** The bookings of a customer within a period, live: a range between two times of booking. */
 
 import { announce, day, make } from "/page/elements.js";
 import { OrderedList, highestFirst } from "/page/ordered-list.js";
@@ -15,7 +15,7 @@ export const view = {
   open: (stage, customer) => new Bookings(stage, customer),
 };
 
-/** A form for the time, and a line for each booking in it, the last one first. */
+/** A form for the period, and a line for each booking in it, newest first. */
 class Bookings {
   #stage;
   #customer;
@@ -128,7 +128,7 @@ function timeOf(text) {
   return text ? make("time", { dateTime: text, title: text }, day(new Date(text))) : "–";
 }
 
-/** The sort value of a local time as an input has it; members are sorted by UTC, to the microsecond. */
+/** Returns the sort value of an input's local time; members are sorted by UTC, to the microsecond. */
 function sortOf(value) {
   return value ? new Date(value).toISOString().replace("Z", "000Z") : "";
 }

@@ -1,4 +1,4 @@
-/** Draws amounts over time as bars: one for each step, those without an amount empty. */
+/** Draws amounts over time as bars: one for each step, empty without an amount. */
 
 import { shape, text } from "/page/svg.js";
 
@@ -8,8 +8,8 @@ const LABEL_WIDTH = 52;
 const MOST_LINES = 4;
 
 /**
- * Puts bars, `{label, amount, title, isOpen, isNew}`, into the SVG element. `form` makes a text of an amount; a bar is open
- * while its time is not over, and new when its amount has just changed.
+ * Puts bars, `{label, amount, title, isOpen, isNew}`, into the SVG element. `form` formats an amount. A bar is open
+ * until its time is over, and new when its amount has just changed.
  */
 export function drawBars(svg, bars, form) {
   const width = Math.max(svg.clientWidth, 280);
@@ -46,7 +46,7 @@ function barOf({ amount, title, isOpen, isNew }, x, across, up) {
   return [bar, column];
 }
 
-/** The distance of the lines: 1, 2 or 5 times a power of ten, so that there are a few of them. */
+/** Returns the distance between lines: 1, 2 or 5 times a power of ten, for a few lines. */
 function stepOf(highest) {
   const rough = highest / MOST_LINES;
   const power = 10 ** Math.floor(Math.log10(rough));

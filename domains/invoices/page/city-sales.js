@@ -1,4 +1,4 @@
-/** What the shops of each city have sold: those of most first. */
+/** The sales of all shops in each city, highest first. */
 
 import { flash, make, money, panel, table } from "/page/elements.js";
 import { OrderedList, highestFirst } from "/page/ordered-list.js";

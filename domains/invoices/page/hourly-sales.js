@@ -1,4 +1,4 @@
-/** What a shop has sold in each of the last hours, as a chart that moves, and as a table. */
+/** The sales of a shop in each of the last hours, as a moving chart and as a table. */
 
 import { drawBars } from "./bars.js";
 import { count, make, money, panel, table } from "/page/elements.js";
@@ -9,7 +9,7 @@ const HOURS = 24;
 
 export class HourlySales {
   #store;
-  #hours = new Map(); // by the time of the beginning: the row
+  #hours = new Map(); // rows by start time
   #chart = shape("svg", { class: "chart bars", role: "img" });
   #body = make("tbody");
   #fresh = null; // the hour that has changed
@@ -22,7 +22,7 @@ export class HourlySales {
     this.element = panel("Sales by the hour", `What the shop has sold in the last ${HOURS} hours.`, this.#chart, fold);
   }
 
-  /** Shows what a shop sells. */
+  /** Shows the sales of a shop. */
   watch(stage, shopId) {
     const watched = new ResizeObserver(() => this.#draw());
     watched.observe(this.#chart);

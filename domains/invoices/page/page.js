@@ -1,4 +1,4 @@
-/** One shop of the chain, for staff: its sales by the hour, its last invoices, and what all customers and cities have. */
+/** One shop of the chain, for staff: its sales by the hour, its last invoices, and the totals of customers and cities. */
 
 import { flash, make, money, panel, table } from "/page/elements.js";
 import { OrderedList, highestFirst } from "/page/ordered-list.js";
@@ -24,14 +24,14 @@ export const view = {
   open: (stage, shopId) => new Shop(stage, shopId),
 };
 
-/** The choice of a shop, and what there is to see of it. */
+/** The choice of a shop, and its details. */
 class Shop {
   #stage;
   #shopId;
   #choice = make("select", { id: "shop", name: "shop" });
   #shops = new OrderedList(this.#choice);
   #options = new Map(); // by shop
-  #parts; // what shows the shop that is chosen
+  #parts; // the parts that show the chosen shop
 
   constructor(stage, shopId = "") {
     this.#stage = stage;
@@ -129,7 +129,7 @@ class Invoices {
   }
 }
 
-/** The customers of all shops with most points. */
+/** The customers of all shops with the most points. */
 class Rewards {
   #rows = new Map(); // by card
   #body = make("tbody");

@@ -1,12 +1,12 @@
-/** One match and its markets. Each price has its place: nothing moves when one goes up or down. */
+/** One match and its markets. Each price has a fixed place: nothing moves when a price changes. */
 
 import { day, flash, make, span } from "/page/elements.js";
 import { OrderedList } from "/page/ordered-list.js";
 
-const FOLDED = 3; // markets that are shown before somebody asks for the others
+const FOLDED = 3; // markets shown before the user asks for more
 const FIRST = "match winner";
 const SOON_MS = 3_600_000;
-const MOVED_MS = 8000; // for how long a price says which way it has moved
+const MOVED_MS = 8000; // the time for which a price shows its direction
 
 /** The card of a match. */
 export class MatchCard {
@@ -31,7 +31,7 @@ export class MatchCard {
     this.#tell();
   }
 
-  /** Shows who plays, and when. */
+  /** Shows the teams and the start. */
   update({ sport, home, away, starts_at: startsAt }) {
     this.#sport.textContent = sport;
     this.#title.replaceChildren(make("span", {}, home), make("span", { className: "against" }, "–"), make("span", {}, away));
@@ -40,7 +40,7 @@ export class MatchCard {
     this.tick(Date.now());
   }
 
-  /** Shows a market as it is now. */
+  /** Shows the current state of a market. */
   show(marketId, row) {
     const line = this.#lines.get(marketId) ?? new MarketLine();
     this.#lines.set(marketId, line);
@@ -49,19 +49,19 @@ export class MatchCard {
     this.#tell();
   }
 
-  /** Takes a market away. */
+  /** Removes a market. */
   drop(marketId) {
     this.#ordered.delete(marketId);
     this.#lines.delete(marketId);
     this.#tell();
   }
 
-  /** Says that so many markets come. */
+  /** Shows a note when there are no markets. */
   began(markets) {
     this.#none.hidden = markets > 0;
   }
 
-  /** Says how far the beginning is, and lets prices rest. */
+  /** Shows the time until the start, and ends the marks of prices that moved a while ago. */
   tick(now) {
     this.#starts.textContent = this.#startsAt ? startOf(this.#startsAt, now) : "";
     for (const line of this.#lines.values()) line.rest(now);

@@ -11,7 +11,7 @@ const MOST_KNOWN = 200;
 const MOST_SHOWN = 12; // one socket watches 20 ranges: these, and the groups of matches
 const MOST_GROUPS = 8;
 const MOST_MARKETS = 50;
-const LIST_MS = 10_000; // groups, a status each, seldom come
+const LIST_MS = 10_000; // new groups, one per status, are rare
 const TICK_MS = 1000;
 const EVERY = "All sports";
 
@@ -21,10 +21,10 @@ export const view = {
   open: (stage) => new Board(stage),
 };
 
-/** A card for each of the next matches, the first one first. */
+/** A card for each of the next matches, earliest first. */
 class Board {
   #stage;
-  #matches = new Map(); // by match id: the row
+  #matches = new Map(); // rows by match id
   #shown = new Map(); // by match id: { card, end }
   #groups = new Set();
   #sport = EVERY;
@@ -88,7 +88,7 @@ class Board {
     return make("label", {}, input, make("span", {}, sport));
   }
 
-  /** Once for all matches that come together. */
+  /** Runs once for all matches that come together. */
   #arrangeSoon() {
     this.#due ??= setTimeout(() => this.#arrange());
   }

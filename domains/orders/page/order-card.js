@@ -1,4 +1,4 @@
-/** One order: its status, how far it has come, how fresh that is. */
+/** One order: its status, progress and freshness. */
 
 import { age, flash, make, money } from "/page/elements.js";
 
@@ -20,7 +20,7 @@ export class OrderCard {
     this.#track.append(...STATIONS.map(() => make("li")));
   }
 
-  /** Shows what the order is now. Returns whether its status has changed. */
+  /** Shows the order's current state. Returns whether its status has changed. */
   update({ row, commitTime }) {
     const before = this.word;
     const status = row.status.replace("ORDER_STATUS_", "");
@@ -38,7 +38,7 @@ export class OrderCard {
     return Boolean(before) && before !== this.word;
   }
 
-  /** Says how long ago the last change was. */
+  /** Shows the time since the last change. */
   tick(now) {
     this.#age.textContent = this.#changedAt ? age(this.#changedAt, now) : "";
     this.element.classList.toggle("fresh", this.#changedAt !== null && now - this.#changedAt < 5000);

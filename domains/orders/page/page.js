@@ -1,4 +1,4 @@
-/** The orders of a customer that changed last, live, in one range. */
+/** The most recently changed orders of a customer, live, in one range. */
 
 import { announce, make } from "/page/elements.js";
 import { OrderedList, highestFirst } from "/page/ordered-list.js";

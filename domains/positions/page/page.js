@@ -7,7 +7,7 @@ import { Roster } from "/page/roster.js";
 const STORE = "us-share-holders";
 const MOST = 500;
 const MOST_CHANGES = 12;
-const ORDER_MS = 1500; // rows change places no more often, or nobody could follow one
+const ORDER_MS = 1500; // rows move no more often, so people can follow one
 const NOTHING = { positions: 0, shares: 0 };
 const OWN_FIELDS = ["client", "positions", "shares"];
 
@@ -17,7 +17,7 @@ export const view = {
   open: (stage, client) => new Holders(stage, client),
 };
 
-/** A table of clients, those with most shares first, beside the client who is chosen. */
+/** A table of clients, most shares first, next to the chosen client. */
 class Holders {
   #rows = new Map(); // by client: { row, line, cells }
   #body = make("tbody");
@@ -89,7 +89,7 @@ class Holders {
   }
 }
 
-/** One client: what they hold now, what else the row says, and how it has changed while somebody looks. */
+/** One client: the current holdings, other fields of the row, and the changes since it was opened. */
 class Detail {
   #before = null;
   #facts = make("dl", { className: "figures" });
@@ -104,7 +104,7 @@ class Detail {
     this.element.classList.add("detail");
   }
 
-  /** Shows the row; null when the client holds nothing any more. */
+  /** Shows the row; null when the client no longer holds anything. */
   update(row, commitTime = null) {
     const now = row ?? NOTHING;
     const facts = { Positions: number(now.positions), Shares: number(now.shares) };
@@ -130,7 +130,7 @@ class Detail {
   }
 }
 
-/** A field that this page does not know by name: a list as marks, anything else as text. */
+/** Shows a field that this page does not know by name: a list as marks, anything else as text. */
 function fieldOf([name, value]) {
   const title = make("h3", {}, name.replaceAll("_", " "));
   if (!Array.isArray(value)) return [title, make("p", {}, String(value))];
