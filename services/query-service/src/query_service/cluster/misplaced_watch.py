@@ -23,15 +23,17 @@ class MisplacedWatch:
     view: View
     of_peers: Callable[[], Iterable[MisplacedAt]]
     metrics: Metrics
-    _known: _Known = field(default_factory=dict, init=False)
+    _sources: tuple[object, ...] = field(default=(), init=False)
 
     def update(self) -> None:
         """Takes the known misplaced keys; logs each store with any, and again when it is known where they would fit."""
-        known = self._gather()
-        if known == self._known:
+        before, stores, topics = self.view.misplaced, self.view.stores, self.view.topics
+        # Each of them is replaced as a whole, so that comparing costs nothing while none has changed.
+        own = [(key, each.store.misplaced) for key, each in self.view.replicas.items() if each.store.misplaced]
+        sources = own, list(self.of_peers()), stores, topics
+        if sources == self._sources:
             return
-        before, self._known = self.view.misplaced, known
-        stores, topics = self.view.stores, self.view.topics
+        self._sources, known = sources, self._gather()
         self.view.misplaced = {
             name: misplaced_of(stores[name], topics[stores[name].topic].partitions, places)
             for name, places in known.items()
