@@ -12,6 +12,7 @@ from query_service.cluster.shard_map import Member, MemberTracker, ShardMap, Sto
 from query_service.errors import MisplacedKeyError, NotServedError, UnknownStoreError
 from query_service.storage.progress import EndOffset
 from query_service.storage.replica import Replica, TopicPartition
+from query_service.storage.spread import PARTITION_OF
 from query_service.storage.store_directory import Topic
 from query_service.storage.stores_file import StoreDefinition
 from statecast.partitioning import PARTITIONERS
@@ -63,10 +64,10 @@ class View:
             raise NotServedError(f"the topic `{definition.topic}` of store `{store}` is not known yet: try again")
         return topic
 
-    def partitioner_of(self, store: str) -> Callable[[str], int]:
-        """Returns a function from group to partition. Raises as `topic` does."""
-        partitions, hash_group = self.topic(store).partitions, PARTITIONERS[self.stores[store].partitioner]
-        return lambda group: hash_group(group) % partitions
+    def partitioner_of(self, store: str) -> Callable[[bytes], int]:
+        """Returns a function from a group's bytes to its partition. Raises as `topic` does."""
+        partitions, partition_of = self.topic(store).partitions, PARTITION_OF[self.stores[store].partitioner]
+        return lambda group: partition_of(group, partitions)
 
     def partition_of(self, store: str, group: str) -> int:
         """Returns the partition of a group. Raises as `topic` does."""

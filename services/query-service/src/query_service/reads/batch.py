@@ -145,18 +145,18 @@ def split(request: api.BatchGetStatesRequest, view: View, pieces: Pieces) -> lis
         group, sort, member, offset = key.group, key.sort, key.member, after.offset
         if sort or member or not group or "\0" in group or offset < -1:  # the usual key, a group, costs no call
             check_key_query(query, index)
-            stored_key = row_key(group, sort, member)
+            encoded, stored_key = group.encode(), row_key(group, sort, member)
         else:
-            stored_key = group.encode()
+            encoded = stored_key = group.encode()
         if is_placed is not None and (failure := is_placed(group)) is not None:
             pieces.fail_key(index, failure)
             continue
-        keys[partition_of(group)].append((index, stored_key, after.epoch, offset))
+        keys[partition_of(encoded)].append((index, stored_key, after.epoch, offset))
     for index, range_query in enumerate(request.ranges):
         if is_placed is not None and (failure := is_placed(range_query.group)) is not None:
             pieces.fail_range(index, failure)
             continue
-        ranges[partition_of(range_query.group)].append(index)
+        ranges[partition_of(range_query.group.encode())].append(index)
     return [Part(each, keys[each], ranges[each]) for each in sorted({*keys, *ranges})]
 
 

@@ -9,13 +9,13 @@ import confluent_kafka
 
 from statecast.partitioning import fnv1a_reference_hash, group_of
 
-_PARTITION_OF: Mapping[str, Callable[[bytes, int], int]] = {
+PARTITION_OF: Mapping[str, Callable[[bytes, int], int]] = {
     "murmur2": confluent_kafka.murmur2,
     "crc32": lambda group, partitions: crc32(group) % partitions,
     "fnv1a": confluent_kafka.fnv1a,
     "fnv1a_reference": lambda group, partitions: fnv1a_reference_hash(group.decode()) % partitions,
 }
-"""The partitioners of the contract over bytes: every record that is applied is hashed once."""
+"""The partitioners of the contract over bytes: every record that is applied and every key of a batch is hashed once."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Spread:
         if self.partitions == 1:
             return []
         groups = [group_of(key) for key in keys] if 0 in b"".join(keys) else keys
-        numbers = list(map(_PARTITION_OF[self.partitioner], groups, repeat(self.partitions)))
+        numbers = list(map(PARTITION_OF[self.partitioner], groups, repeat(self.partitions)))
         if numbers.count(self.partition) == len(numbers):
             return []
         return [key for key, number in zip(keys, numbers, strict=True) if number != self.partition]
