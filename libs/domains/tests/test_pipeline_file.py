@@ -117,6 +117,7 @@ def test_a_condition_over_lines_is_one_line(file: Path) -> None:
         ("OrderChange}", "OrderChange, starting_offsets: newest}", "source.starting_offsets: must be earliest, latest"),
         ("keep:", "store: {interval: 5000}\nkeep:", "store.interval: 5000 is not a duration like 500ms, 60s or 2m"),
         ("keep:", "store: {interval: 0s}\nkeep:", "store.interval: Input should be greater than"),
+        ("keep:", "forget_deleted: 99999999999999d\nkeep:", "forget_deleted: is too long, 36500d at most"),
         ("name: orders-by-key", "name: ../up", "name: String should match pattern"),
         ("keep:", "trigger: {mode: realtme}\nkeep:", "trigger.mode: 'realtme' is not supported; did you mean real"),
         (

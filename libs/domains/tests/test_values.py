@@ -20,6 +20,11 @@ def test_any_other_form_is_refused(text: object) -> None:
         parse_duration(text)
 
 
+def test_a_duration_that_no_clock_holds_is_refused() -> None:
+    with pytest.raises(ValueError, match="is too long, 36500d at most"):
+        parse_duration("99999999999999d")
+
+
 def test_spark_is_told_milliseconds() -> None:
     assert spark_text(timedelta(seconds=1.5)) == "1500 milliseconds"
 
@@ -57,6 +62,7 @@ def test_a_topic_is_begun_at_an_end_or_a_moment(value: object, read: str) -> Non
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
+        ("0001-01-01T00:00:00+14:00", "lies before the year 1"),
         ("newest", "must be earliest, latest or a moment"),
         (None, "must be earliest, latest or a moment"),
         ("2026-10-25T06:00:00", "must say the time and its zone"),

@@ -94,6 +94,9 @@ class PipelineFile(Section):
         return self.store or sections.StoreSection.model_validate({})
 
 
+_NAMES_OF_NOTES = ("lease", "lock")
+"""Names under which a process keeps others off its checkpoints: a pipeline's own would replace them."""
+
 _SHAPES_WITH: dict[str, tuple[sections.Shape, ...]] = {
     "window": ("aggregate",),
     "insert_only": ("aggregate",),
@@ -114,6 +117,8 @@ def read(file: Path) -> PipelineFile:
 def misplaced(definition: PipelineFile) -> Iterator[tuple[str, str]]:
     """Yields the keys that have no meaning beside the others, or are missing beside them, each with its problem."""
     source, select, message = definition.source, definition.select, definition.sink.message
+    if definition.name in _NAMES_OF_NOTES:
+        yield "name", "is that of a file beside the checkpoints: choose another one"
     yield from _of_other_formats(definition)
     yield from _of_a_late_start(definition)
     yield from _of_a_table_join(definition)
@@ -133,6 +138,9 @@ def misplaced(definition: PipelineFile) -> Iterator[tuple[str, str]]:
         yield "select", "is missing: without it nothing of the joined tables is written"
     if definition.explode is not None and select is None:
         yield "select", "is missing: without it each element would give the same record"
+    policy = definition.sink.config.get("cleanup.policy")
+    if shape != "route" and policy is not None and "compact" not in policy.split(","):
+        yield "sink.config", f"cleanup.policy is {policy}: rows that do not change would be lost; leave it out"
     yield from _of_the_store(definition)
 
 

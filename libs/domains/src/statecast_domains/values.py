@@ -27,6 +27,8 @@ def _paths(value: object) -> object:
 
 Paths = Annotated[str | Annotated[list[str], Field(min_length=1)], BeforeValidator(_paths)]
 
+MAX_DAYS = 36_500
+"""A hundred years: longer ones are beyond what a clock of microseconds adds up, or a timedelta holds."""
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
 
@@ -38,7 +40,10 @@ def parse_duration(text: object) -> timedelta:
     match = _DURATION.fullmatch(str(text).strip())
     if match is None:
         raise ValueError(f"{text!r} is not a duration like 500ms, 60s or 2m")
-    return timedelta(milliseconds=int(match[1]) * _UNITS[match[2]])
+    milliseconds = int(match[1]) * _UNITS[match[2]]
+    if milliseconds > MAX_DAYS * _UNITS["d"]:
+        raise ValueError(f"is too long, {MAX_DAYS}d at most")
+    return timedelta(milliseconds=milliseconds)
 
 
 def spark_text(duration: timedelta) -> str:
@@ -94,7 +99,10 @@ def parse_starting_offsets(value: object) -> str:
         raise ValueError("must say the time and its zone, as 2026-10-25T06:00:00Z does")
     if moment > datetime.now(UTC):
         raise ValueError("lies in the future")
-    return moment.astimezone(UTC).isoformat()
+    try:
+        return moment.astimezone(UTC).isoformat()
+    except OverflowError:
+        raise ValueError("lies before the year 1 in UTC") from None
 
 
 StartingOffsets = Annotated[

@@ -166,6 +166,9 @@ def test_a_new_file_starts_its_pipeline(run: Run) -> None:
     ("replaced", "named"),
     [
         ({"group_by": "items.item"}, "group_by"),
+        ({"forget_deleted": "99999999999999d"}, "forget_deleted: is too long"),
+        ({"name": "lease"}, "name: is that of a file beside the checkpoints"),
+        ({"sink": {"topic": "x", "config": {"cleanup.policy": "delete"}}}, "sink.config: cleanup.policy is delete"),
         ({"name": "orders-by-key"}, "is also the name of"),
         ({"sink": {"topic": "orders-by-key"}}, "is also written by"),
     ],

@@ -114,6 +114,7 @@ def test_the_shipped_pipelines_run_together(both: list[Pipeline]) -> None:
         ({"name": "orders-by-key"}, "name: orders-by-key is also the name of orders-by-key.yaml"),
         ({"sink": {"topic": "orders-by-key"}}, "sink.topic: orders-by-key is also written by orders-by-key.yaml"),
         ({"sink": {"topic": "orders"}}, "sink.topic: is a source topic"),
+        ({"sink": {"topic": "orders.dead-letter"}}, "sink.topic: is that of the dead letters of orders-by-"),
     ],
 )
 def test_pipelines_that_disturb_each_other_are_refused(
@@ -127,6 +128,27 @@ def chained(shipped: Callable[..., Pipeline], name: str, source: str, sink: str,
     """Returns a pipeline of orders from one keyed topic to another."""
     table = {"topic": source, "message": "statecast.orders.v1.Order", "format": "table", **more}
     return shipped("orders-by-key", name=name, source=table, sink={"topic": sink})
+
+
+STORES_OF = {"topic": "stores", "message": "statecast.sales.v1.Store", "format": "table", "values": "json"}
+
+
+@pytest.mark.parametrize(
+    ("replaced", "problem"),
+    [
+        ({"keep": {"members": {"key": "store_id", "sort": "city"}}}, "topic: .* no single record per group"),
+        ({"keep": "route", "source": STORES_OF}, "topic: .* no single record per group"),
+        ({"source": {**STORES_OF, "message": "statecast.sales.v1.StoreSales"}}, "message: is .*Store, but"),
+    ],
+)
+def test_a_topic_without_the_rows_of_a_join_is_refused(
+    shipped: Callable[..., Pipeline], replaced: dict[str, object], problem: str
+) -> None:
+    joining = shipped("invoices-with-store")
+    check_together([shipped("stores-by-key"), joining])
+
+    with pytest.raises(PipelineFileError, match=rf"invoices-with-store.yaml: joins\[0\].{problem}"):
+        check_together([shipped("stores-by-key", **replaced), joining])
 
 
 def test_what_a_pipeline_writes_may_be_anothers_table(shipped: Callable[..., Pipeline]) -> None:

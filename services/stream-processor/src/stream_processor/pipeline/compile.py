@@ -17,6 +17,7 @@ from stream_processor.pipeline.fields import (
     Kind,
     Scope,
     Type,
+    check_names,
     field_in,
     kind,
     of_field,
@@ -47,6 +48,7 @@ class Compilation:
             raise self.wrong(key, problem)
         with self.at("source.message"):
             self.change, self.row = _change(contract, definition)
+            check_names(self.row)
         with self.at("sink.message"):
             name = definition.sink.message
             self.sink = self.row if name is None else contract.message(name)

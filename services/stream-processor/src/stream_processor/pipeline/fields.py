@@ -43,6 +43,14 @@ def field_in(message: Descriptor, name: str) -> FieldDescriptor:
     return message.fields_by_name[name]
 
 
+def check_names(row: Descriptor) -> None:
+    """Raises ContractError for fields that SQL cannot tell apart: it reads names in any case."""
+    names: dict[str, str] = {}
+    for field in row.fields:
+        if (other := names.setdefault(field.name.lower(), field.name)) != field.name:
+            raise ContractError(f"{row.full_name} has {other} and {field.name}, which SQL cannot tell apart")
+
+
 @dataclass(frozen=True)
 class FieldPath:
     """A path through messages to a value: `items.item_id`."""
@@ -132,7 +140,7 @@ class Contract:
             text = text.removeprefix(f"{source}.")
         at: Descriptor | None = message
         for name in text.split("."):
-            if at is None or at.full_name == TIMESTAMP:
+            if at is None or (fields and at.full_name == TIMESTAMP):
                 raise ContractError(f"{text!r}: {fields[-1].name} is no message, it has no field {name!r}")
             fields.append(field_in(at, name))
             at = fields[-1].message_type

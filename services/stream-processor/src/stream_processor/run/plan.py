@@ -162,7 +162,27 @@ def check_together(pipelines: Sequence[Pipeline]) -> None:
             raise PipelineFileError(pipeline.file, "sink.topic", problem)
         for reader in readers:
             _check_chained(pipeline, reader)
+    _check_sinks(pipelines)
     _check_no_cycle(pipelines)
+
+
+def _check_sinks(pipelines: Sequence[Pipeline]) -> None:
+    """Raises PipelineFileError if one writes where dead letters go, or one joins a topic that has no such table."""
+    letters = {dead_letter_topic(topic): each.name for each in pipelines for topic in each.source_topics}
+    writers = {each.sink_topic: each for each in pipelines}
+    for pipeline in pipelines:
+        if (other := letters.get(pipeline.sink_topic)) is not None:
+            raise PipelineFileError(pipeline.file, "sink.topic", f"is that of the dead letters of {other}")
+        for number, join in enumerate(pipeline.joins):
+            writer = writers.get(join.topic)
+            if writer is None:
+                continue
+            if not writer.keeps_rows or len(writer.written_under) > 1:
+                problem = f"is written by {writer.name}, which keeps no single record per group: nothing would be found"
+                raise PipelineFileError(pipeline.file, f"joins[{number}].topic", problem)
+            if join.message.full_name != writer.sink.full_name:
+                problem = f"is {join.message.full_name}, but {writer.name} writes {writer.sink.full_name} there"
+                raise PipelineFileError(pipeline.file, f"joins[{number}].message", problem)
 
 
 def _check_one_form(readings: Sequence[Pipeline]) -> None:

@@ -14,9 +14,10 @@ from statecast_service.settings import suggest
 from stream_processor.errors import ContractError
 from stream_processor.pipeline.compile import Compilation, element_of
 from stream_processor.pipeline.decimals import decimal_of
-from stream_processor.pipeline.fields import FieldPath, Kind, Scope, field_in, kind, scope_of
+from stream_processor.pipeline.fields import FieldPath, KeyPaths, Kind, Scope, field_in, kind, scope_of
 from stream_processor.pipeline.pipeline import (
     AGGREGATE_FUNCTIONS,
+    TRUNCATED,
     WINDOW_FIELDS,
     Aggregate,
     AggregateFunction,
@@ -54,6 +55,7 @@ class AggregatePipeline(SummingPipeline):
     @classmethod
     def compiled(cls, names: Compilation) -> Self:
         group = names.group()
+        _check_fields_of(names, group)
         keep = cast(dict[str, str], names.definition.keep.aggregate)
         windows = WINDOW_FIELDS if names.definition.window else ()
         reserved = (*(path.names[-1] for path in group.paths), *windows)
@@ -62,7 +64,9 @@ class AggregatePipeline(SummingPipeline):
         def refused(function: str, field: str) -> str | None:
             if function in ("min", "max") and not names.definition.inserts_only:
                 return f"{function} cannot be taken back when a row changes; say insert_only: true if none does"
-            return f"{field} is filled with the group or its window" if field in reserved else None
+            filled_by = {field, f"{field}{TRUNCATED}"} if function == "collect_set" else {field}
+            taken = sorted(filled_by.intersection(reserved))
+            return f"{taken[0]} is filled with the group or its window" if taken else None
 
         return cls(
             **names.common,
@@ -196,6 +200,15 @@ def _check_truncated(names: Compilation, aggregate: Aggregate, texts: Mapping[st
         raise ContractError(f"{field.full_name} is no bool, which says whether the set lacks values")
     if field.name in texts:
         raise ContractError(f"{field.name} says whether the set lacks values; it is filled by that alone")
+
+
+def _check_fields_of(names: Compilation, group: KeyPaths) -> None:
+    """Raises PipelineFileError if two values of the group go into one field."""
+    paths: dict[str, FieldPath] = {}
+    for path in group.paths:
+        if (other := paths.setdefault(path.names[-1], path)) is not path:
+            problem = f"{other} and {path} both go into the field {path.names[-1]}: rename one in a pipeline before"
+            raise names.wrong("group_by", problem)
 
 
 def _group_field(names: Compilation, group: FieldPath) -> FieldDescriptor:
