@@ -126,7 +126,7 @@ def contributed(changes: DataFrame, row: str, name: str, pipeline: SummingPipeli
 
 def _units_in_scope(changes: DataFrame, row: str, pipeline: SummingPipeline) -> DataFrame:
     """Returns the scope of `_units` on the struct `row`. A row with a null group is in no group."""
-    whole, element, scoped = F.col("row"), pipeline.group.element, in_scope(changes, row)
+    whole, element, scoped = F.col(f"{KEPT}.{row}"), pipeline.group.element, in_scope(changes, row)
     if element is None:
         scoped = scoped.withColumn(_KEY, key_text(whole, pipeline.group))
     else:

@@ -197,7 +197,11 @@ def sort_problems(name: str, row: Column, path: FieldPath) -> list[Column]:
     if path.kind == "string":
         return [*text_problems(name, row, path), missing(name, row, path)]
     negative = F.when(at(row, path) < 0, f"{name}.{path} is negative, its text would not sort as it does")
-    return [missing(name, row, path), *([negative] if path.kind in ("integer", "decimal") else [])]
+    problems = [missing(name, row, path), *([negative] if path.kind in ("integer", "decimal") else [])]
+    if path.kind == "integer":  # an unsigned one may have a digit more
+        wide = F.length(single(row, path)) > INTEGER_WIDTH
+        problems.append(F.when(wide, f"{name}.{path} has more than {INTEGER_WIDTH} digits, its text would be cut"))
+    return problems
 
 
 def text_problems(name: str, row: Column, path: FieldPath) -> list[Column]:

@@ -31,9 +31,10 @@ def in_scope(changes: DataFrame, row: str, beside: Mapping[str, str] = _NOTHING)
     """Returns the scope of SQL expressions: the fields of the struct `row` as columns, and the struct itself as `row`.
 
     `beside` names columns of `changes` that expressions see under another name: name → column. All columns of
-    `changes` stand in the struct KEPT.
+    `changes` stand in the struct KEPT. A field that is called `row` takes the name of the struct.
     """
-    columns = {"row": row, **beside}
+    has_own = any(name.lower() == "row" for name in changes.select(f"{row}.*").columns)
+    columns = dict(beside) if has_own else {"row": row, **beside}
     kept = changes.select(F.struct(*changes.columns).alias(KEPT))
     return kept.select(
         KEPT, f"{KEPT}.{row}.*", *[F.col(f"{KEPT}.{column}").alias(name) for name, column in columns.items()]
