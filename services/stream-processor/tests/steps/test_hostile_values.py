@@ -185,6 +185,33 @@ def test_what_would_be_too_much_is_null(spark: SparkSession) -> None:
     assert [sql for sql, is_null in zip(TOO_MUCH, nulls, strict=True) if not is_null] == []
 
 
+def test_a_number_that_its_type_cannot_hold_is_null(spark: SparkSession) -> None:
+    row = spark.createDataFrame(
+        [(2**32 + 7, -(2**63), float("nan"), float("inf"), 1e30, Decimal(2**40), "1.5")],
+        "long bigint, least bigint, nan double, inf double, big double, dec decimal(20,0), text string",
+    )
+    casts = [f"cast({each} as bigint)" for each in ("nan", "inf", "-inf", "big", "text")]
+    casts += [f"{name}(long)" for name in ("int", "smallint", "tinyint")] + ["bigint(big)", "int(dec)", "long::int"]
+    rounded = [f"{name}({each})" for name in ("floor", "ceil", "ceiling") for each in ("nan", "-inf", "big")]
+    too_large = [*casts, *rounded, "cast(big as float)::bigint", "abs(least)", "-least", "negative(least)"]
+    fitting = {
+        "int(long - long + 7)": 7,
+        "bigint(-1.9D)": -1,
+        "floor(-1.5D)": -2,
+        "ceil(long)": 2**32 + 7,
+        "floor(cast(least as double))": -(2**63),
+        "floor(2.75, 1)": Decimal("2.7"),
+        "abs(-long)": 2**32 + 7,
+        "negative(dec)": -Decimal(2**40),
+        "int(true)": 1,
+    }
+
+    [values] = row.select(*[exact(attempt(sql), spark) for sql in (*too_large, *fitting)]).collect()
+
+    assert {sql: value for sql, value in zip(too_large, values, strict=False) if value is not None} == {}
+    assert dict(zip(fitting, values[len(too_large) :], strict=True)) == fitting
+
+
 def test_a_pattern_that_recurses_too_deeply_in_a_key_matches_nothing(spark: SparkSession) -> None:
     keys = spark.createDataFrame([("a" * 100_000,), ("ax",)], "key string").repartition(1)
 
