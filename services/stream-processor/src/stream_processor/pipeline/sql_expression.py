@@ -12,7 +12,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from stream_processor.errors import ContractError
 from stream_processor.pipeline.fields import Kind, Scope, Type, as_value, field_of, of_field, type_at
 from stream_processor.pipeline.pipeline import Aggregate
-from stream_processor.pipeline.sql_functions import check_calls, check_constants, is_moment
+from stream_processor.pipeline.sql_functions import check_calls, check_constants, is_moment, is_time
 
 _BOOL, _INTEGER, _STRING, _DECIMAL = Type("bool"), Type("integer"), Type("string"), Type("decimal")
 _DECIMALS = {exp.DType.DECIMAL, exp.DType.BIGDECIMAL}
@@ -133,6 +133,13 @@ def _comparison(node: exp.Expr, scope: Scope) -> Type:
     texts = [each for each in types if each is not None and each.group == "text"]
     if len(texts) < len(types) and any(is_moment(each.literal or "") for each in texts):
         raise ContractError(f"{shown(node)} compares with {CHANGING}")
+    with_null = any(isinstance(each.unnest(), exp.Null) for each in node.iter_expressions())
+    if with_null and not isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ):
+        raise ContractError(f"{shown(node)} compares with null, which is never true; write `is null`")
+    moments = any(each.kind == "timestamp" for each in known)
+    for text in (each.literal for each in texts if moments and each.literal is not None):
+        if not is_time(text):
+            raise ContractError(f"{shown(node)} compares with {text!r}, a time is as '2024-08-28 10:00:00'")
     for other in known[1:]:
         _check_comparable(node, known[0], other)
     return _BOOL

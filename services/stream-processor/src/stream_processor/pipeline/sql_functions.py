@@ -9,6 +9,7 @@ there is a row.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 
 import sqlglot
 from sqlglot import Token, TokenType
@@ -82,6 +83,13 @@ _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET)
 _LITERALS = (TokenType.NUMBER, TokenType.NULL, TokenType.TRUE, TokenType.FALSE, TokenType.DASH, TokenType.DCOLON)
 _MOMENT = re.compile(r"\s*(now|today|tomorrow|yesterday)\b\s*\S*\s*", re.IGNORECASE)
+
+
+_TIME = re.compile(
+    r"([+-]?\d{4,6})(?:-(\d\d?)(?:-(\d\d?)(?:[ T](?:(\d\d?)(?::(\d\d?)(?::(\d\d?)(?:\.\d*)?)?)?"
+    r"\s*(?:[A-Za-z+-].*)?)?)?)?)?"
+)
+"""Year, month, day, hour, minute and second, as Spark reads them of a text; the zone is not looked at."""
 
 
 def check_calls(sql: str) -> None:
@@ -171,3 +179,16 @@ def _may_call(before: Token | None, token: Token) -> bool:
 def is_moment(text: str) -> bool:
     """Returns whether Spark takes this text for another time at each start, where it needs a time."""
     return _MOMENT.fullmatch(text) is not None
+
+
+def is_time(text: str) -> bool:
+    """Returns whether Spark can take the text for a time; of any other it makes null."""
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
+        return text.strip().lower() == "epoch"
+    year, month, day, hour, minute, second = (None if each is None else int(each) for each in match.groups())
+    try:
+        datetime((year or 0) % 400 + 400, month or 1, day or 1, hour or 0, minute or 0, second or 0)  # noqa: DTZ001
+    except ValueError:
+        return False
+    return True
