@@ -16,6 +16,7 @@ from stream_processor.run.topics import (
     Topics,
     Waiting,
     check_kept,
+    headers_of,
     read_records,
     wait_while_missing,
     with_record_limits,
@@ -234,3 +235,11 @@ def test_a_process_on_a_compacted_topic_of_changes_ends_at_once(
 
     assert processor.wait_end() == 2
     assert f"{name} is read as changes and is compacted" in processor.log
+
+
+def test_a_header_name_that_the_client_cannot_read_leaves_no_headers() -> None:
+    """Kafka's client raises this for a name that is not UTF-8, and cannot write one."""
+    message = MagicMock()
+    message.headers.side_effect = SystemError
+
+    assert headers_of(message) == []

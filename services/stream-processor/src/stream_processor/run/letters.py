@@ -12,7 +12,7 @@ from stream_processor.errors import NoteDamagedError
 from stream_processor.metrics import Metrics
 from stream_processor.pipeline.pipeline import Pipeline, dead_letter_topic
 from stream_processor.run.checkpoints import Checkpoints
-from stream_processor.run.topics import read_records
+from stream_processor.run.topics import headers_of, read_records
 from stream_processor.steps.dead_letters import OFFSET, PARTITION, PIPELINES, REASON, TOPIC, TRUNCATED
 
 Header = tuple[str, bytes | None]
@@ -61,9 +61,8 @@ class DeadLetter:
 def read_dead_letters(kafka: KafkaSettings, topic: str, starts: Mapping[int, int]) -> Iterator[DeadLetter]:
     """Yields every letter from `starts`, by default the first, to the ends of now, in order. Raises KafkaException."""
     for message in read_records(kafka, topic, starts):
-        headers = cast(list[Header], message.headers() or [])
         partition, offset = cast(int, message.partition()), cast(int, message.offset())
-        yield DeadLetter(partition, offset, message.key(), message.value(), tuple(headers))
+        yield DeadLetter(partition, offset, message.key(), message.value(), tuple(headers_of(message)))
 
 
 Ends = Mapping[int, int]

@@ -295,14 +295,18 @@ def _poll(consumer: Consumer, topic: str, timeout_s: float) -> Message | None:
     raise KafkaException(f"no answer from Kafka within {timeout_s} s")
 
 
+def headers_of(message: Message) -> list[tuple[str, bytes | None]]:
+    """Returns the headers of a record; none if Kafka's client cannot read them."""
+    try:
+        return cast(list[tuple[str, bytes | None]], message.headers() or [])
+    except SystemError:  # the client raises it for a header's name that is not UTF-8
+        return []
+
+
 def state_record(message: Message) -> StateRecord | None:
     """Returns the StateRecord of a record, which a tombstone has in a header; None for a record without one."""
     encoded = message.value()
-    try:
-        headers = cast(list[tuple[str, bytes]], message.headers() or []) if encoded is None else []
-    except SystemError:  # the client raises it for a header's name that is not UTF-8
-        return None
-    encoded = dict(headers).get(TOMBSTONE_HEADER) if encoded is None else encoded
+    encoded = dict(headers_of(message)).get(TOMBSTONE_HEADER) if encoded is None else encoded
     try:
         return None if encoded is None else StateRecord.FromString(encoded)
     except DecodeError:
