@@ -83,7 +83,7 @@ class RunningQueryService:
         view.shard_map = ShardMap(frozenset({me}), 1)
         self._view, self._factory = (
             view,
-            replica_factory(settings, lambda _: settings.resume_limit_s * 1000, metrics, view.replicas),
+            replica_factory(settings, lambda _: settings.resume_limit_s * 1000, metrics, view),
         )
         checkpoints = Checkpoints(directory, settings.max_seeds, metrics, time.monotonic)
         self._servers = servers_of(settings, view, Peers(1.0, 1.0, time.monotonic), metrics, checkpoints)

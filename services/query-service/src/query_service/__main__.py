@@ -5,14 +5,11 @@ import asyncio
 import signal
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import uvloop
 
-from query_service.cluster.restore_process import RestoreProcess
 from query_service.instance import Instance, wall_ms
-from query_service.restorer import serve_restores
 from query_service.server.backup import back_up
 from query_service.server.server import shard_tls
 from query_service.settings import Settings
@@ -57,9 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 restored = restore(options.directory, _directory(settings), stores, settings.resume_limit_s * 1000)
             sys.stdout.write(_summary("restored", restored))
             return 0
-        restores = RestoreProcess(partial(serve_restores, settings))  # before the lock, which a child would keep
         with locked(settings.data_directory):
-            return 0 if uvloop.run(_run(settings, stores, restores)) else 1
+            return 0 if uvloop.run(_run(settings, stores)) else 1
     except ServiceError as error:
         sys.stderr.write(f"query-service: {error}\n")
         return error.exit_status
@@ -100,13 +96,13 @@ def _summary(verb: str, manifests: Sequence[BackupManifest]) -> str:
     return "\n".join([*lines, f"{verb}: {len(manifests)} partitions, {size:,} bytes"]) + "\n"
 
 
-async def _run(settings: Settings, stores: Sequence[StoreDefinition], restores: RestoreProcess) -> bool:
+async def _run(settings: Settings, stores: Sequence[StoreDefinition]) -> bool:
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     collect_seldom()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    return await Instance(settings, stores, restores).run(stop)
+    return await Instance(settings, stores).run(stop)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import asyncio
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,6 @@ from query_service.cluster.misplaced_watch import MisplacedWatch
 from query_service.cluster.placement import Placement, ReplicaFactory
 from query_service.cluster.readiness import Readiness
 from query_service.cluster.replicas_watch import ReplicasWatch
-from query_service.cluster.restore_process import RestoreProcess
 from query_service.cluster.restore_watch import RestoreWatch, terminal_bar
 from query_service.cluster.shard_map import RULES, Member, MemberTracker
 from query_service.cluster.topic_watch import TopicWatch
@@ -43,7 +42,7 @@ from query_service.settings import Settings
 from query_service.storage.changelog import Changelog
 from query_service.storage.checkpoints import Checkpoints, Pace
 from query_service.storage.rocksdb_engine import RocksdbOpener
-from query_service.storage.store_directory import StoreDirectory, Topic
+from query_service.storage.store_directory import StoreDirectory
 from query_service.storage.stores_file import StoreDefinition, read_stores
 from query_service.storage.topic_facts import TopicFacts
 from statecast.descriptors import MessageTypes
@@ -61,15 +60,10 @@ _log = structlog.get_logger()
 class Instance:
     """The parts of one instance; the only place that puts them together."""
 
-    def __init__(
-        self, settings: Settings, stores: Sequence[StoreDefinition], restores: RestoreProcess | None = None
-    ) -> None:
-        """Makes the parts; nothing runs yet. Needs a running event loop. Raises SettingsError for wrong TLS files.
-
-        `restores` shares the first restore, and is stopped after it.
-        """
-        self._drain_s, self._restores = settings.drain_s, restores
-        metrics = self._metrics = Metrics(CollectorRegistry())
+    def __init__(self, settings: Settings, stores: Sequence[StoreDefinition]) -> None:
+        """Makes the parts; nothing runs yet. Needs a running event loop. Raises SettingsError for wrong TLS files."""
+        self._drain_s = settings.drain_s
+        metrics = Metrics(CollectorRegistry())
         topics = tuple(sorted((store.name, store.topic) for store in stores if store.topic != store.name))
         name, address, started_ms = settings.instance_name, settings.address, wall_ms()
         me = Member(name, address, settings.shard_address, started_ms, topics, settings.zone, RULES, FEATURES)
@@ -81,9 +75,11 @@ class Instance:
         facts = TopicFacts(settings, settings.resume_limit_s * 1000)
         checkpoints = Checkpoints(settings.data_directory, settings.max_seeds, metrics, time.monotonic)
         self._checkpoints = checkpoints
-        factory = replica_factory(settings, facts.limit_ms, metrics, view.replicas)
-        self._seeding = seeding_of(settings, view, factory.directory, peers, metrics)
-        changelog = self._changelog = changelog_of(settings, factory, facts)
+        factory = replica_factory(settings, facts.limit_ms, metrics, view)
+        seeding = self._seeding = seeding_of(settings, view, factory.directory, peers, metrics)
+        changelog = self._changelog = Changelog(
+            partial(_consumer, settings), factory.reopen, facts, wall_ms, settings.deletions_s * 1000
+        )
         placement = self._placement = Placement(
             view,
             factory.open,
@@ -91,7 +87,7 @@ class Instance:
             changelog.unfollow,
             peers.served_by,
             factory.resume,
-            self._fill,
+            seeding.seed,
             disk_watch(settings, view, factory.directory, metrics),
         )
         events = self._events = ClusterEvents(asyncio.get_running_loop(), view, tracker, placement.changed.set)
@@ -154,7 +150,6 @@ class Instance:
             self._replicas_watch.update()
             if not ready and self._readiness.reason is None:
                 ready = True
-                await self._stop_restores()
                 await self._servers.set_serving(serving=True)
                 _log.info("ready", partitions=len(self._view.replicas))
             if ended:
@@ -179,7 +174,6 @@ class Instance:
     async def _drain(self, placing: "asyncio.Task[None]") -> None:
         _log.info("draining: leaving the group, answering until the others serve everything")
         placing.cancel()
-        await self._stop_restores()
         self._readiness.reason = "draining"
         await self._servers.set_serving(serving=False)
         self._events.leave()
@@ -193,17 +187,6 @@ class Instance:
         await self._peers.keep(())
         self._health.stop()
         _log.info("stopped")
-
-    async def _fill(self, definition: StoreDefinition, topic: Topic, partition: int) -> None:
-        """Puts a partition on disk from a peer, or from the topic by the process for restores, or does nothing."""
-        seeded = await self._seeding.seed(definition, topic, partition)
-        end = self._view.end_offsets.get((topic.name, partition))
-        if not seeded and self._restores is not None and end is not None:
-            await self._restores.restore(definition, topic, partition, end, self._metrics)
-
-    async def _stop_restores(self) -> None:
-        if self._restores is not None:
-            await self._restores.stop()
 
     async def _hand_over(self) -> None:
         try:
@@ -249,19 +232,12 @@ def disk_watch(settings: Settings, view: View, directory: StoreDirectory, metric
     return DiskWatch(view, directory, metrics, settings.released_s, settings.set_aside_s, time.monotonic)
 
 
-def changelog_of(settings: Settings, factory: ReplicaFactory, facts: TopicFacts) -> Changelog:
-    """Returns the changelog of the factory's replicas."""
-    return Changelog(partial(_consumer, settings), factory.reopen, facts, wall_ms, settings.deletions_s * 1000)
-
-
-def replica_factory(
-    settings: Settings, limit_ms: Callable[[str], int], metrics: Metrics, replicas: Sized
-) -> ReplicaFactory:
+def replica_factory(settings: Settings, limit_ms: Callable[[str], int], metrics: Metrics, view: View) -> ReplicaFactory:
     """Returns the factory that opens the replicas of an instance. Needs a running event loop."""
 
-    # Called in other threads: a length is all of the replicas that they may read.
+    # Called in other threads: a length is all of the view that they may read.
     def max_recent_rows() -> int:
-        return settings.recent_changes // max(1, len(replicas))
+        return settings.recent_changes // max(1, len(view.replicas))
 
     directory = StoreDirectory(
         settings.data_directory,

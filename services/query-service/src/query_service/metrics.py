@@ -22,9 +22,6 @@ _BOUNDS = (*map(str, _SECONDS), "+Inf")
 Measured = tuple[str, int, tuple[float, ...]]
 """Store, partition, and the values of its gauges in their order."""
 
-RecordCounts = tuple[str, dict[str, str], float]
-"""A counter of records by its attribute, labels, and a number to add."""
-
 
 class MethodCalls:
     """The calls of one method, in plain numbers, so that counting one costs next to nothing; for the event loop only.
@@ -163,17 +160,3 @@ class Metrics:
         differ = "Peers with another setting of REPLICAS than this instance; the log names them."
         self.replicas_differ = gauge("query_service_replicas_differ", differ)
         self.members = gauge("query_service_members", "Instances in the group, as this one sees it.")
-
-    def record_counts(self) -> list[RecordCounts]:
-        """Returns what has been counted of records, for `add_records` of another process."""
-        return [
-            (name, sample.labels, sample.value)
-            for name in ("records", "misplaced_records")
-            for family in getattr(self, name).collect()
-            for sample in family.samples
-            if sample.name.endswith("_total")
-        ]
-
-    def add_records(self, counts: Iterable[RecordCounts]) -> None:
-        for name, labels, value in counts:
-            getattr(self, name).labels(**labels).inc(value)

@@ -1,9 +1,8 @@
-"""A restore is shared with a child process, and goes on when the instance or the child is killed in the middle."""
+"""An instance that is killed in the middle of a restore goes on with it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 from confluent_kafka import Producer
 
@@ -44,42 +43,10 @@ def scene(topic: str, make_scene: "MakeScene") -> "Scene":
     return make_scene(topic, f"stores: [{{name: rows, topic: {topic}, message: statecast.orders.v1.Order}}]")
 
 
-async def test_a_child_restores_half_of_the_partitions_and_ends(scene: "Scene", tmp_path: Path) -> None:
-    one = scene.launch("query-1", replicas=1)
-    await scene.until_applied(one, 2 * len(GROUPS))
-    counted = one.metric("query_service_records_total", reason="")
-    await scene.until(lambda: not psutil.Process(one.pid).children(), one)
-    await scene.close()
-
-    assert one.log.count("restored in a process of its own") == PARTITIONS / 2
-    assert counted == 2 * len(GROUPS)
-    assert sum(each.rows for each in inspect(tmp_path / "query-1").partitions) == len(GROUPS)
-
-
-async def test_a_child_that_is_killed_in_the_middle_costs_no_row(scene: "Scene", tmp_path: Path) -> None:
-    one = scene.launch("query-1", replicas=1)
-    await scene.until(psutil.Process(one.pid).children, one)
-    [child] = psutil.Process(one.pid).children()
-    child.suspend()
-    await scene.until(lambda: one.log.count('"holding"') == PARTITIONS / 2, one)
-    child.resume()
-    directories = tmp_path / "query-1" / "rows"
-    await scene.until(lambda: len(list(directories.iterdir())) > PARTITIONS / 2, one)
-    child.kill()
-    await scene.until_applied(one, 2 * len(GROUPS))
-    await scene.close()
-
-    assert "the process for restores has ended" in one.log
-    assert "a part has ended" not in one.log
-    assert sum(each.rows for each in inspect(tmp_path / "query-1").partitions) == len(GROUPS)
-
-
 async def test_a_kill_in_the_middle_costs_time_and_no_row(scene: "Scene", tmp_path: Path) -> None:
     one = scene.launch("query-1", replicas=1)
     await scene.until(lambda: "holding" in one.log and one.metric("query_service_applied_offset") > 0, one)
-    [child] = psutil.Process(one.pid).children()
     one.kill()
-    await scene.until(lambda: not child.is_running(), one)
     again = scene.launch("query-1", replicas=1)
     await scene.until_applied(again, 2 * len(GROUPS))
     inspection = inspect(tmp_path / "query-1")

@@ -45,13 +45,13 @@ class Seeding:
     def __post_init__(self) -> None:
         self._places = asyncio.Semaphore(self.max_seeds)
 
-    async def seed(self, definition: StoreDefinition, topic: Topic, partition: int) -> bool:
-        """Puts the partition of a peer where this instance's has no directory; returns False if no peer gives it.
+    async def seed(self, definition: StoreDefinition, topic: Topic, partition: int) -> None:
+        """Puts the partition of a peer where this instance's has no directory, or does nothing if no peer gives it.
 
         A peer that gives as many as it may is asked again for a minute.
         """
         if not self.enabled or definition.in_memory:
-            return False
+            return
         async with self._places:
             give_up_at = self.monotonic() + _BUSY_S
             seeded = busy = await self._try_each(definition, topic, partition)
@@ -59,7 +59,6 @@ class Seeding:
                 await asyncio.sleep(_BUSY_PAUSE_S)
                 seeded = busy = await self._try_each(definition, topic, partition)
         self.metrics.seeds.labels(definition.name, "peer" if seeded else "topic").inc()
-        return bool(seeded)
 
     async def _try_each(self, definition: StoreDefinition, topic: Topic, partition: int) -> bool | None:
         """Returns whether a peer gave the partition, and None when one is busy that may give it later."""
