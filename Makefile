@@ -278,7 +278,7 @@ soak: install ## Show that the memory of edge and query-service stays flat under
 	$(BIN)/python -m bench.soak
 
 .PHONY: bench-scale
-bench-scale: install ## Measure a query service's cluster from 2 to 50 instances, and write bench/results/
+bench-scale: install ## Measure a query service's cluster as each of its sizes grows, and write bench/results/
 	$(BIN)/python -m bench.scale
 
 .PHONY: bench-edge

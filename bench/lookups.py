@@ -41,24 +41,32 @@ async def known_orders(address: str, count: int) -> list[str]:
 
 async def measure_lookups(address: str, groups: Sequence[str], store: str = STORE) -> dict[str, float]:
     """Loads one instance with keys of a store that exist. Raises grpc.RpcError when a lookup fails."""
+    gets = await measure_gets(address, groups, store)
     async with grpc.aio.insecure_channel(address) as channel:
         stub: Any = QueryServiceStub(channel)
-        requests = [GetStateRequest(store=store, key=StateKey(group=group)) for group in groups]
-        owned: list[GetStateRequest] = []
-        foreign: list[GetStateRequest] = []
-        for request in requests:
-            (foreign if (await stub.GetState(request)).freshness.forwarded else owned).append(request)
-        batch = BatchGetStatesRequest(store=store, keys=[KeyQuery(key=each.key) for each in requests[:BATCH_KEYS]])
+        keys = [KeyQuery(key=StateKey(group=group)) for group in groups[:BATCH_KEYS]]
+        batch = BatchGetStatesRequest(store=store, keys=keys)
         known = BatchGetStatesRequest(store=store)
         for result in (await stub.BatchGetStates(batch)).results:
             if result.HasField("state"):
                 known.keys.add(key=batch.keys[result.index].key, after=result.state.position)
         return {
-            **await _gets(stub, owned, "owner"),
-            **await _gets(stub, foreign, "forwarded"),
+            **gets,
             "batch_keys_per_s.changed": await _keys_per_s(stub, batch),
             "batch_keys_per_s.unchanged": await _keys_per_s(stub, known),
         }
+
+
+async def measure_gets(address: str, groups: Sequence[str], store: str = STORE) -> dict[str, float]:
+    """Loads one instance with single gets: of keys that it owns, then of others. Raises grpc.RpcError as above."""
+    async with grpc.aio.insecure_channel(address) as channel:
+        stub: Any = QueryServiceStub(channel)
+        owned: list[GetStateRequest] = []
+        foreign: list[GetStateRequest] = []
+        for group in groups:
+            request = GetStateRequest(store=store, key=StateKey(group=group))
+            (foreign if (await stub.GetState(request)).freshness.forwarded else owned).append(request)
+        return {**await _gets(stub, owned, "owner"), **await _gets(stub, foreign, "forwarded")}
 
 
 async def _gets(stub: Any, requests: list[GetStateRequest], kind: str) -> dict[str, float]:

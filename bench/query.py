@@ -35,7 +35,7 @@ PAGE = 1_000
 def gets(rig: QueryRig) -> dict[str, float]:
     """Single gets to the owner and through a forward, and batches of 500 keys, all changed or none."""
     first, _ = rig.only(*NAMES)
-    return uvloop.run(measure_lookups(first.address, _spread_keys(rig.rows, LOOKED_UP), STORE))
+    return uvloop.run(measure_lookups(first.address, spread_keys(rig.rows, LOOKED_UP), STORE))
 
 
 def scan(rig: QueryRig) -> dict[str, float]:
@@ -47,7 +47,8 @@ def scan(rig: QueryRig) -> dict[str, float]:
     }
 
 
-def _spread_keys(rows: int, count: int) -> list[str]:
+def spread_keys(rows: int, count: int) -> list[str]:
+    """Returns so many keys, from all over the rows."""
     return [row_key(number) for number in range(0, rows, max(1, rows // count))][:count]
 
 
@@ -152,17 +153,17 @@ class _Caller:
 def failover(rig: QueryRig) -> dict[str, float]:
     """Measures the longest time without an answer for any of four callers during the kill, and the failed reads.
 
-    All read keys of the killed instance through the other, one read at a time. `failover_gap_ms.calm` is the longest
+    All read keys of the killed instance through another, one read at a time. `failover_gap_ms.calm` is the longest
     such time before the kill: the machine's own share, without any failure.
     """
-    survivor, killed = rig.only(*NAMES)
+    survivor, *_, killed = rig.only(*rig.names)
     with grpc.insecure_channel(survivor.address) as channel:
         stub: Any = QueryServiceStub(channel)
-        keys = [key for key in _spread_keys(rig.rows, OWNERS_ASKED) if _answered_by(stub, key) == killed.name]
+        keys = [key for key in spread_keys(rig.rows, OWNERS_ASKED) if _answered_by(stub, key) == killed.name]
         calm = _read(stub, keys, lambda: None)
         during_kill = _read(stub, keys, killed.kill)
     if any(killed.name not in caller.answered_by or len(caller.answered_by) < 2 for caller in during_kill):
-        raise ValueError("not every caller was answered by both instances: the kill was not seen")
+        raise ValueError("not every caller was answered by two instances: the kill was not seen")
     return {
         "failover_gap_ms": round(max(caller.gap_s for caller in during_kill) * 1000, 1),
         "failover_gap_ms.calm": round(max(caller.gap_s for caller in calm) * 1000, 1),

@@ -17,7 +17,7 @@ from statecast.shard.v1.shard_service_pb2_grpc import ShardServiceStub
 from statecast.state.v1.state_pb2 import StateKey
 from testkit.background import act_at_rate, in_background
 from testkit.keyed_topic_writers import row_key
-from testkit.query_cluster import PARTITIONS, STORE
+from testkit.query_cluster import PARTITIONS, STORE, QueryInstance
 
 BACKLOG = 300_000
 LOOK_EVERY_S = 0.02
@@ -35,6 +35,11 @@ def restore(rig: QueryRig) -> dict[str, float]:
     [instance] = rig.only("query-1")
     instance.drain(60)
     instance.wipe()
+    return timed_start(rig, instance, PARTITIONS)
+
+
+def timed_start(rig: QueryRig, instance: QueryInstance, partitions: int) -> dict[str, float]:
+    """Starts an instance alone, until it serves so many partitions; the metrics are those of `restore`."""
     began = time.monotonic()
     instance.start()
     with grpc.insecure_channel(instance.shard_address) as channel:
@@ -46,7 +51,7 @@ def restore(rig: QueryRig) -> dict[str, float]:
             return len(_partitions(stub)) > 0
 
         wait_until(opened, LOOK_EVERY_S)
-        wait_until(lambda: sum(each.serving for each in _partitions(stub)) == PARTITIONS, LOOK_EVERY_S)
+        wait_until(lambda: sum(each.serving for each in _partitions(stub)) == partitions, LOOK_EVERY_S)
         served = time.monotonic()
         records = _applied(_partitions(stub))
     return {

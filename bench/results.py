@@ -15,6 +15,7 @@ import psutil
 
 RESULTS = Path(__file__).resolve().parent / "results"
 UNITS = (
+    ("_slope", ""),
     ("_bytes_per_s", "B/s"),
     ("_mb_per_s", "MB/s"),
     ("_reads", "reads"),
@@ -34,6 +35,7 @@ UNITS = (
     ("_frames_", "frames"),
     ("_keys", "keys"),
     ("restore_s", "s"),
+    ("restart_s", "s"),
     ("start_s", "s"),
     ("_cores", "cores"),
     ("slots", "slots"),

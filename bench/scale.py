@@ -12,8 +12,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from bench import scale_listing
-from bench.results import Measured, Suite, measure_each, repeat
+from bench.results import Measured, Suite, combine, measure_each, repeat
 from bench.scale_members import ZONES, run_members, store_topics
+from bench.scale_sizes import points, size, slopes
 from query_service.cluster.shard_map import RULES, Member, ShardMap
 from query_service.cluster.view import View
 from query_service.storage.store_directory import Topic
@@ -122,24 +123,31 @@ async def listing(instances: int, stores: int) -> dict[str, float]:
     return await scale_listing.listing(instances, stores, PARTITIONS)
 
 
-SIZES = ((2, 1), (10, 20), (50, 100))
-MEASUREMENTS: dict[str, Callable[[], Awaitable[dict[str, float]]]] = {
-    f"{measure.__name__}.{instances}x{stores}": partial(measure, instances, stores)
-    for measure in (first_map, listing, membership)
-    for instances, stores in SIZES
+Measurement = Callable[[int, int], Awaitable[dict[str, float]]]
+
+
+def _run(measurement: Measurement, instances: int, stores: int) -> dict[str, float]:
+    async def run() -> dict[str, float]:
+        return await measurement(instances, stores)
+
+    return asyncio.run(run())
+
+
+CLUSTERS = ((2, 1), (10, 20), (50, 100))
+MEASUREMENTS: dict[str, Callable[[], dict[str, float]]] = {
+    **{
+        f"{measure.__name__}.{instances}x{stores}": partial(_run, measure, instances, stores)
+        for measure in (first_map, listing, membership)
+        for instances, stores in CLUSTERS
+    },
+    **{f"size.{point}": partial(size, point) for point in points()},
 }
 
 
 def measure(names: Sequence[str], runs: int) -> Measured:
-    """Makes the measurements one after the other."""
-    return measure_each({name: partial(repeat, partial(_run, name), runs) for name in names})
-
-
-def _run(name: str) -> dict[str, float]:
-    async def run() -> dict[str, float]:
-        return await MEASUREMENTS[name]()
-
-    return asyncio.run(run())
+    """Makes the measurements one after the other, and adds how each metric grows."""
+    metrics, failed = measure_each({name: partial(repeat, MEASUREMENTS[name], runs) for name in names})
+    return metrics + combine([slopes({each.metric: each.value for each in metrics})]), failed
 
 
 SUITE = Suite(

@@ -30,9 +30,9 @@ class QueryInstance(ServiceProcess):
         self.name = name
         self.address = f"127.0.0.1:{port}"
         self.shard_address = f"127.0.0.1:{shard_port}"
-        self._data = directory / name
+        self.data = directory / name
         ports = {"port": port, "shard_port": shard_port, "metrics_port": metrics_port}
-        own = {"instance": name, "data_directory": self._data, **ports}
+        own = {"instance": name, "data_directory": self.data, **ports}
         super().__init__("query_service", {**settings, **own}, directory / f"{name}.log", metrics_port)
 
     def assert_members(self, count: int) -> None:
@@ -52,11 +52,12 @@ class QueryInstance(ServiceProcess):
 
     def drain(self, timeout_s: float) -> None:
         """Sends SIGTERM and waits until the process has ended well."""
-        assert self.stop(timeout_s) == 0, self.log_tail()
+        status = self.stop(timeout_s)
+        assert status == 0, f"{self.name} has ended with {status}: {self.log_tail()}"
 
     def wipe(self) -> None:
         """Removes its directory."""
-        rmtree(self._data)
+        rmtree(self.data)
 
 
 class QueryCluster:
