@@ -15,7 +15,6 @@ from query_service.storage.replica import Replica, TopicPartition
 from query_service.storage.spread import PARTITION_OF
 from query_service.storage.store_directory import Topic
 from query_service.storage.stores_file import StoreDefinition
-from statecast.partitioning import PARTITIONERS
 from statecast_service.settings import suggest
 
 _RANKED_AT_ONCE = 100
@@ -71,7 +70,7 @@ class View:
 
     def partition_of(self, store: str, group: str) -> int:
         """Returns the partition of a group. Raises as `topic` does."""
-        return PARTITIONERS[self.store(store).partitioner](group) % self.topic(store).partitions
+        return self.partitioner_of(store)(group.encode())
 
     def check_placed(self, store: str, group: str) -> None:
         """Raises MisplacedKeyError when a key of the group is known, or feared, to stand in another partition."""
@@ -86,7 +85,7 @@ class View:
         if definition is None or topic is None or self.misplaced:
             self.check_placed(store, group)
             return store, self.partition_of(store, group)
-        return store, PARTITIONERS[definition.partitioner](group) % topic.partitions
+        return store, PARTITION_OF[definition.partitioner](group.encode(), topic.partitions)
 
     def replica(self, store: str, partition: int) -> Replica:
         """Returns this instance's replica. Raises NotServedError if there is none, or if it has not caught up."""
