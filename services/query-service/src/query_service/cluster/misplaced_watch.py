@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from query_service.cluster.misplaced import MisplacedAt, groups_of, misplaced_of
+from query_service.cluster.shard_map import StorePartition
 from query_service.cluster.view import View
 from query_service.metrics import Metrics
 
@@ -30,10 +31,11 @@ class MisplacedWatch:
         before, stores, topics = self.view.misplaced, self.view.stores, self.view.topics
         # Each of them is replaced as a whole, so that comparing costs nothing while none has changed.
         own = [(key, each.store.misplaced) for key, each in self.view.replicas.items() if each.store.misplaced]
-        sources = own, list(self.of_peers()), stores, topics
+        peers = list(self.of_peers())
+        sources = own, peers, stores, topics
         if sources == self._sources:
             return
-        self._sources, known = sources, self._gather()
+        self._sources, known = sources, self._gather(own, peers)
         self.view.misplaced = {
             name: misplaced_of(stores[name], topics[stores[name].topic].partitions, places)
             for name, places in known.items()
@@ -46,12 +48,11 @@ class MisplacedWatch:
             if last is None or (last.everything, last.fit) != (misplaced.everything, misplaced.fit):
                 _log.error("lookups of misplaced keys are refused", store=name, reason=misplaced.reason)
 
-    def _gather(self) -> _Known:
+    def _gather(self, own: Iterable[tuple[StorePartition, frozenset[bytes]]], peers: Iterable[MisplacedAt]) -> _Known:
         known: defaultdict[str, dict[int, frozenset[str]]] = defaultdict(dict)
-        for (store, partition), replica in self.view.replicas.items():
-            if replica.store.misplaced:
-                known[store][partition] = frozenset(groups_of(replica.store.misplaced))
-        for peer in self.of_peers():
+        for (store, partition), keys in own:
+            known[store][partition] = frozenset(groups_of(keys))
+        for peer in peers:
             for (store, partition, epoch), groups in peer.items():
                 topic = self.view.topics.get(self.view.stores[store].topic) if store in self.view.stores else None
                 if topic is not None and topic.epoch == epoch and partition < topic.partitions:
