@@ -40,10 +40,15 @@ def added(stack: RunningStack, source: OrderSource, tmp_path_factory: pytest.Tem
             reader.read_more()
         assert said.endswith(f"{DONE}\n"), said
 
+    wait_until(lambda: all(_is_shown(alice) for _ in stack.file.edges), "each edge knows the store")
     assert _pids(stack) == before, "nothing is started anew"
     assert watchers.connects == 1, "no socket breaks"
     assert reader.failures == []
     return said
+
+
+def _is_shown(reader: GatewayClient) -> bool:
+    return reader.rows("parcels-by-town", "Ghent").status_code == httpx.codes.OK
 
 
 def _pids(stack: RunningStack) -> dict[str, int | None]:

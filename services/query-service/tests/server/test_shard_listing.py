@@ -1,12 +1,13 @@
 """Which instances serve each shard, and how fresh each of them is."""
 
 import asyncio
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 import yaml
+from typing_extensions import override
 
-from query_service.cluster.shard_map import Member, ShardMap
+from query_service.cluster.shard_map import Member, ShardMap, StorePartition
 from query_service.cluster.view import View
 from query_service.errors import NotServedError, UnknownStoreError
 from query_service.server.shard_listing import ShardListing, listed
@@ -162,6 +163,30 @@ async def test_a_change_of_rights_is_another_version(
     answer = await listing.shards("", version)
 
     assert [store.readers for store in answer.stores] == [query_pb2.READERS_EVERYONE]
+
+
+async def test_a_new_store_is_listed_at_once(listing: ShardListing, serving_view: View) -> None:
+    version = (await listing.shards("")).version
+    serving_view.stores = {**serving_view.stores, "new": store_definition(name="new", topic="topic")}
+
+    assert {store.store for store in (await listing.shards("", version)).stores} == {STORE, "new"}
+
+
+async def test_a_listing_is_not_kept_for_longer_because_other_work_goes_on_while_it_is_made(
+    listing: ShardListing, peers: FakePeers, clock: ManualClock
+) -> None:
+    class SlowlyRead(dict[StorePartition, tuple[bool, Freshness | None]]):
+        @override
+        def get(self, key: StorePartition, default: Any = None) -> Any:
+            clock.now += 10
+            return super().get(key, default)
+
+    peers.of(OTHER).held = SlowlyRead(peers.of(OTHER).held)
+    version = (await listing.shards("")).version
+    peers.of(OTHER).held = {}
+    clock.now += 1
+
+    assert (await listing.shards("", version)).version != version
 
 
 async def test_a_store_says_how_its_groups_are_spread(listing: ShardListing, serving_view: View) -> None:

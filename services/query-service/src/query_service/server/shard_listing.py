@@ -1,6 +1,7 @@
 """Lists which instances serve which partitions, and how fresh each of them is."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -22,8 +23,8 @@ _KEPT_S = 0.25
 _KEPT_TIMES = 50.0
 _AT_ONCE = 100
 
-_Listing = tuple[api.ListShardsResponse, float]
-"""A listing, and until when it is kept."""
+_Listing = tuple[api.ListShardsResponse, float, tuple[object, ...]]
+"""A listing, until when it is kept, and the parts of the view that it is made of."""
 
 
 @dataclass(eq=False)
@@ -31,7 +32,8 @@ class ShardListing:
     """Answers ListShards from the shard map and the last answers of the peers.
 
     However many callers ask, a listing is made at most four times a second, and so seldom in a very large cluster that
-    it takes 2 % of the time. Making it never holds the event loop for long.
+    it takes 2 % of a processor. Other stores, topics or members make it anew at once. Making it never holds the event
+    loop for long.
     """
 
     view: View
@@ -53,13 +55,20 @@ class ShardListing:
         if store:
             self.view.topic(store)
         made = self._made.get(store)
-        if made is None or (made.done() and (made.exception() or self.monotonic() >= made.result()[1])):
+        if made is None or (made.done() and (made.exception() or self._is_outdated(*made.result()[1:]))):
             made = self._made[store] = asyncio.ensure_future(self._make(store))
-        listing, _ = await asyncio.shield(made)
+        listing, _, _ = await asyncio.shield(made)
         return listing if listing.version != known_version else api.ListShardsResponse(version=known_version)
 
+    def _is_outdated(self, kept_until: float, made_of: tuple[object, ...]) -> bool:
+        changed = any(one is not other for one, other in zip(made_of, self._parts(), strict=True))
+        return changed or self.monotonic() >= kept_until
+
+    def _parts(self) -> tuple[object, ...]:
+        return self.view.stores, self.view.topics, self.view.shard_map
+
     async def _make(self, store: str) -> "_Listing":
-        began = self.monotonic()
+        made_of, taken_s, began = self._parts(), 0.0, time.thread_time()
         all_stores = self.view.stores.values()
         names = [store] if store else [each.name for each in all_stores if each.topic in self.view.topics]
         response = api.ListShardsResponse(stores=[self._store(name) for name in names])
@@ -73,10 +82,12 @@ class ShardListing:
                 self._fill_replicas(shard_message, own)
                 version.update(repr([(each.address, each.serving) for each in shard_message.replicas]).encode())
                 if len(response.shards) % _AT_ONCE == 0:
+                    taken_s += time.thread_time() - began
                     await asyncio.sleep(0)
+                    began = time.thread_time()
         response.version = version.digest()[:8]
-        now = self.monotonic()
-        return response, now + max(_KEPT_S, _KEPT_TIMES * (now - began))
+        taken_s += time.thread_time() - began
+        return response, self.monotonic() + max(_KEPT_S, _KEPT_TIMES * taken_s), made_of
 
     def own_member(self) -> shard.DescribeMemberResponse:
         return shard.DescribeMemberResponse(member=message_of(self.view.me))
