@@ -1,4 +1,4 @@
-# Statecast: every job of this repository is a target here. CI runs these and nothing else.
+# Statecast: every job of this repository is a target here. CI runs only these.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
@@ -12,7 +12,7 @@ BIN := $(abspath $(VENV))/bin
 MVN := mvn -q -B -ntp
 SERVICES := cdc-simulator stream-processor query-service ws-edge
 SOURCES := $(wildcard libs/*/src) $(wildcard services/*/src) clients/python/src tools/onboarding/src tools/jobs/src testkit/src infra/kafka/kafka_topics infra/kong/kong_envoy infra/local/local_stack
-# Those that take the longest come first: the worker that is ready with its own takes over others from the end.
+# The slowest come first: a worker that has finished its own tests takes over others from the end.
 SLOW_TESTS := services/stream-processor/tests infra/local/tests
 TESTS := $(SLOW_TESTS) $(filter-out $(SLOW_TESTS),$(wildcard services/*/tests)) $(wildcard libs/*/tests) clients/python/tests clients/tests tools/onboarding/tests tools/jobs/tests infra/kafka/tests infra/kong/tests infra/observability/tests tests/contract tests/pages tests/release bench/tests testkit/tests
 WORKERS ?= 2
@@ -20,13 +20,13 @@ FUZZ := tests/fuzz
 MINUTES ?= 60
 GHZ_VERSION := v0.120.0
 HELM_VERSION := v3.19.0
-# Without Go, the tests of the charts are skipped, and say so.
+# Without Go, the tests of the charts are skipped and report it.
 HELM := $(if $(shell command -v go),$(BIN)/helm)
 CHARTS := $(SERVICES:%=services/%/chart) tools/jobs/chart infra/charts/statecast
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 JAVA_DONE := services/stream-processor/jvm/target/.done infra/local/kafka/target/.done infra/local/connect/target/.done infra/local/connect-mariadb/target/.done infra/local/postgres/target/.done clients/kotlin/target/.done
 CLASS_ARCHIVE := services/stream-processor/jvm/target/jars/classes.jsa
-# Their queries have the classes of every shape.
+# Their queries load the classes of every pipeline shape.
 ARCHIVED := orders/orders-by-customer positions/us-share-holders invoices/stores-with-sales
 LAST_CONTRACT := $(lastword $(shell printf '%s\n' $(wildcard releases/statecast-contract/*/contract.binpb) | sort -V))
 POSTGRES_ARCHITECTURE := $(if $(filter aarch64 arm64,$(shell uname -m)),arm64v8,amd64)
@@ -61,11 +61,11 @@ clients/kotlin/target/.done: clients/kotlin/pom.xml $(shell find clients/kotlin/
 	$(MVN) -f $< package -DskipTests
 	touch $@
 
-# It fits this Java and these jars where they stand, and no others; see run/class_archive.py.
+# The archive is valid only for this Java and these jars in this place; see run/class_archive.py.
 $(CLASS_ARCHIVE): services/stream-processor/jvm/target/.done $(VENV)/.services
 	$(BIN)/stream-processor archive-classes $(ARCHIVED:%=domains/%.yaml)
 
-# What another version of a pom has fetched must not stay beside what this one does.
+# Jars that another version of a pom has fetched must not stay beside those of this one.
 infra/local/%/target/.done: infra/local/%/pom.xml
 	rm -rf $(@D)
 	$(MVN) -f $< package
@@ -78,7 +78,7 @@ infra/local/postgres/target/.done: infra/local/postgres/pom.xml
 	touch $@
 
 .PHONY: clean
-clean: ## Remove everything that was built or run
+clean: ## Remove all build results, and all files of runs
 	git clean -fdXq
 
 ## The local stack
@@ -91,11 +91,11 @@ export LOCAL_STACK_DOMAIN := $(DOMAIN)
 endif
 
 .PHONY: demo
-demo: install ## Show rows changing live behind the gateway; DOMAIN=odds of another domain; SOURCE=postgres from PostgreSQL by Debezium
+demo: install ## Show live rows behind the gateway; DOMAIN=odds shows another domain, SOURCE=postgres reads PostgreSQL by Debezium
 	$(BIN)/local-stack demo
 
 .PHONY: up
-up: install ## Start the local stack in the background; DOMAIN and SOURCE as for the demo, DOMAIN=all for every domain
+up: install ## Start the local stack in the background; takes DOMAIN and SOURCE like the demo, and DOMAIN=all
 	$(BIN)/local-stack up
 
 .PHONY: down
@@ -103,23 +103,23 @@ down: ## Stop the local stack and all its processes
 	$(BIN)/local-stack down
 
 .PHONY: status
-status: ## Show what runs, where, and whether it is ready
+status: ## Show the running processes, their addresses and whether they are ready
 	$(BIN)/local-stack status
 
 ## Checks
 
 .PHONY: test
-test: lint types contract unit conformance-short e2e e2e-containers ## Install, then every check that CI has time for: lint, types, contract, unit and end-to-end tests
+test: lint types contract unit conformance-short e2e e2e-containers ## Run every check that CI has time for: lint, types, contract, unit and end-to-end tests
 
 .PHONY: lint
-lint: install ## Lint and format check of Python, import rules, Dockerfiles
+lint: install ## Check Python style and format, import rules and Dockerfiles
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/lint-imports --no-cache # which would keep the contract as it was before
+	$(BIN)/lint-imports --no-cache # a cache would keep an older contract
 	$(BIN)/hadolint services/*/Dockerfile infra/*/Dockerfile tools/jobs/Dockerfile
 
 .PHONY: types
-types: install clients/javascript/node_modules/.package-lock.json ## Strict type check of every package and its tests, and of what calls the JavaScript one
+types: install clients/javascript/node_modules/.package-lock.json ## Check the types of every package and its tests, and of the callers of the JavaScript client
 	$(BIN)/mypy clients/javascript/make_types.py services/stream-processor/wheel_with_jars.py proto/generate.py proto/build_backend.py proto/rules/*.py conftest.py bench $(SOURCES)
 	for tests in $(TESTS) $(FUZZ) tests/conformance tests/e2e tests/upgrade tests/containers tests/kubernetes; do
 	    (cd $$tests && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml .)
@@ -130,7 +130,7 @@ clients/javascript/node_modules/.package-lock.json: clients/javascript/package-l
 	npm --prefix clients/javascript ci --silent
 
 .PHONY: contract
-contract: install ## Lint the contract and check that it breaks neither its guard nor its last recorded release
+contract: install ## Lint the contract, and check that it stays compatible with its guard and its last recorded release
 	cd proto
 	$(BIN)/buf lint
 	for guard in released.binpb $(LAST_CONTRACT:%=../%); do
@@ -138,23 +138,23 @@ contract: install ## Lint the contract and check that it breaks neither its guar
 	done
 
 .PHONY: broken-forms
-broken-forms: install ## Break each form that is stored or exchanged (docs/compatibility.md), and show the test that turns red
+broken-forms: install ## Break each stored or exchanged form (docs/compatibility.md), and show the test that fails
 	$(BIN)/pytest -v tests/contract/test_released_contract.py tests/contract/test_broken_forms.py
 
 .PHONY: fast
-fast: $(VENV)/.services ## All tests that need neither Spark nor Kafka nor Maven, in a minute or two
+fast: $(VENV)/.services ## Run all tests that need no Spark, Kafka or Maven, in a minute or two
 	node --test clients/javascript/tests/*.test.js
 	$(PYTEST) -q -m "not kafka and not spark and not stack and not long" $(TESTS)
 
 .PHONY: unit
-unit: install $(HELM) ## Unit tests, tests of single services on a real broker and a real Spark session, and a short fuzz
+unit: install $(HELM) ## Run unit tests, tests of single services on a real broker and Spark session, and a short fuzz
 	$(MVN) -f services/stream-processor/jvm/pom.xml test
 	$(MVN) -f clients/kotlin/pom.xml surefire:test
 	node --test clients/javascript/tests/*.test.js
 	$(PYTEST) -m "not long" $(TESTS) $(FUZZ)
 
 .PHONY: fuzz
-fuzz: install ## Fuzz every input of the services for MINUTES=60, from the seed SEED on, until the first defect
+fuzz: install ## Fuzz every input of the services for MINUTES=60, beginning with SEED, until the first defect
 	seed=$${SEED:-$$(date +%s)}
 	end=$$((SECONDS + 60 * $(MINUTES)))
 	while ((SECONDS < end)); do
@@ -164,36 +164,36 @@ fuzz: install ## Fuzz every input of the services for MINUTES=60, from the seed 
 	done
 
 .PHONY: conformance-short
-conformance-short: install ## Cases of docs/sources.md that take seconds, and 200 random histories of tables
+conformance-short: install ## Test the cases of docs/sources.md that take seconds, and 200 random histories of tables
 	$(BIN)/pytest -m "not long" tests/conformance
 
 .PHONY: conformance
-conformance: install ## What databases and topics send is read, refused or told: each case of docs/sources.md, and HISTORIES=10000 random histories of tables, by SEED
+conformance: install ## Test every case of docs/sources.md, and HISTORIES=10000 random histories of tables from SEED
 	HISTORIES=$${HISTORIES:-10000} $(BIN)/pytest tests/conformance
 
 .PHONY: e2e
-e2e: install $(HELM) ## End-to-end tests through the gateway, on the real stack
+e2e: install $(HELM) ## Run end-to-end tests through the gateway, on the real stack
 	$(BIN)/pytest -m "not long" tests/e2e
 
 .PHONY: long
-long: install ## What CI has no time for: unit and end-to-end tests that take minutes each
+long: install ## Run the unit and end-to-end tests that take minutes each, for which CI has no time
 	$(BIN)/pytest -m long $(TESTS)
 	THREE_BROKERS_VICTIMS=3 $(BIN)/pytest -m long tests/e2e
 
 .PHONY: e2e-brokers
-e2e-brokers: install ## End-to-end: each of three brokers is killed, and each falls silent, under steady load
+e2e-brokers: install ## Kill and freeze each of three brokers under steady load (end-to-end)
 	THREE_BROKERS_VICTIMS=3 $(BIN)/pytest tests/e2e/test_three_brokers.py
 
 .PHONY: e2e-upgrade
-e2e-upgrade: install ## End-to-end: the last recorded release of each part beside HEAD, one process at a time, there and back under load
+e2e-upgrade: install ## Upgrade and downgrade one process at a time between each part's last release and HEAD, under load (end-to-end)
 	$(BIN)/pytest tests/upgrade
 
 .PHONY: e2e-domains
-e2e-domains: install $(HELM) ## End-to-end: every domain but the orders is what its model says, after each service was killed, Spark's too
+e2e-domains: install $(HELM) ## Kill each service under every domain but the orders, and compare all rows with the models (end-to-end)
 	$(BIN)/pytest tests/e2e/domains
 
 .PHONY: e2e-adoption
-e2e-adoption: install ## End-to-end: a team's tables, on Kafka with the rights of a prefix, by the commands of the documentation alone
+e2e-adoption: install ## Adopt foreign tables on a Kafka with rights to a prefix, by the documented commands alone (end-to-end)
 	$(BIN)/pytest -s tests/e2e/test_adoption.py
 
 .PHONY: images
@@ -204,31 +204,31 @@ $(BIN)/helm: | $(VENV)/bin/python
 	GOBIN=$(BIN) go install -ldflags "-s -w" helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
 
 .PHONY: charts
-charts: $(VENV)/.services $(BIN)/helm ## Check the Helm charts, and pack each with all that it needs into dist/charts/
+charts: $(VENV)/.services $(BIN)/helm ## Check the Helm charts, and pack each with its dependencies into dist/charts/
 	$(BIN)/pytest tests/contract/test_charts.py
 	for chart in $(CHARTS); do
 	    $(BIN)/helm package "$$chart" --destination dist/charts 2> >(grep -v "symbolic link" >&2)
 	done
 
 .PHONY: e2e-containers
-e2e-containers: install ## End-to-end: compose.yaml's stack in containers; skipped, and says so, without a container engine or base images
+e2e-containers: install ## Test compose.yaml's stack in containers; skipped without a container engine or base images (end-to-end)
 	$(BIN)/pytest tests/containers
 
 .PHONY: e2e-kubernetes
-e2e-kubernetes: install $(BIN)/helm ## End-to-end: the charts on the cluster of KUBECONFIG, or on a node of its own (root); else skipped, and says so
+e2e-kubernetes: install $(BIN)/helm ## Test the charts on the cluster of KUBECONFIG, or as root on an own node; otherwise skipped (end-to-end)
 	$(BIN)/pytest tests/kubernetes
 
 .PHONY: random-kills
-random-kills: install ## End-to-end: every process but the simulator dies at random, with SEEDS="1 2 … 20", two minutes each
+random-kills: install ## Kill every process but the simulator at random, two minutes for each of SEEDS="1 2 … 20" (end-to-end)
 	RANDOM_KILLS_SEEDS="$${SEEDS:-$$(seq -s ' ' 20)}" $(BIN)/pytest -x tests/e2e/test_random_kills.py
 
 .PHONY: format
-format: install ## Rewrite Python files to the house format
+format: install ## Fix and format the Python files
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
 .PHONY: reference
-reference: install ## Rewrite what is made of the code and of domains/: tables, schemas, topics, stores
+reference: install ## Rewrite the files generated from code and domains/: tables, schemas, topics, stores
 	$(BIN)/stream-processor schema > domains/pipeline.schema.json
 	$(BIN)/query-service schema > services/query-service/src/query_service/stores.schema.json
 	$(BIN)/python -m statecast_domains domains --domain-schema domains/domain.schema.json --topics infra/kafka/topics.yaml \
@@ -242,24 +242,24 @@ reference: install ## Rewrite what is made of the code and of domains/: tables, 
 ## Releases and measurements
 
 .PHONY: release-contract
-release-contract: install ## Make the contract as it stands the one that later changes must not break
+release-contract: install ## Make the current contract the guard that later changes must stay compatible with
 	cd proto && $(BIN)/buf build --exclude-source-info -o released.binpb
 
 .PHONY: release
-release: install ## Release the part in the folder PART=libs/service as VERSION=0.2.0: commits, tag, wheel, record under releases/
+release: install ## Release the part in the folder PART=libs/service as VERSION=0.2.0: commits, tag, wheel, record in releases/
 	cd $(PART)
 	$(BIN)/python -m testkit.release $(VERSION)
 
 .PHONY: bench
-bench: install ## Measure the whole stack and write bench/results/
+bench: install ## Measure the whole stack; all measurements write bench/results/
 	PYTHONPATH=tests/e2e $(BIN)/python -m bench
 
 .PHONY: bench-processor
-bench-processor: install ## Measure the stream-processor alone, in both modes, and write bench/results/
+bench-processor: install ## Measure the stream-processor alone, in both modes
 	$(BIN)/python -m bench.processor
 
 .PHONY: bench-query
-bench-query: install ## Measure the query-service alone, with 1,000,000 keys, and write bench/results/
+bench-query: install ## Measure the query-service alone, with 1,000,000 keys
 	$(BIN)/python -m bench.query
 
 bench/peer/target/.done: bench/peer/pom.xml $(shell find bench/peer/src -type f) $(shell find proto -name '*.proto')
@@ -270,21 +270,21 @@ $(BIN)/ghz: | $(VENV)/bin/python
 	GOBIN=$(BIN) go install github.com/bojand/ghz/cmd/ghz@$(GHZ_VERSION)
 
 .PHONY: bench-peer
-bench-peer: install bench/peer/target/.done $(BIN)/ghz ## Measure Kafka Streams behind gRPC and the query-service in turn, and write bench/results/
+bench-peer: install bench/peer/target/.done $(BIN)/ghz ## Measure Kafka Streams behind gRPC and the query-service in turn
 	$(BIN)/python -m bench.peer
 
 .PHONY: soak
-soak: install ## Show that the memory of edge and query-service stays flat under clients that come and go (SOAK_MINUTES=30)
+soak: install ## Check that the memory of edge and query-service stays flat while clients come and go, for SOAK_MINUTES=30
 	$(BIN)/python -m bench.soak
 
 .PHONY: bench-scale
-bench-scale: install ## Measure a query service's cluster as each of its sizes grows, and write bench/results/
+bench-scale: install ## Measure a query-service cluster as its rows, partitions, instances and stores grow
 	$(BIN)/python -m bench.scale
 
 .PHONY: bench-edge
-bench-edge: install ## Measure one ws-edge with 5,000 sockets, and write bench/results/
+bench-edge: install ## Measure one ws-edge with 5,000 sockets
 	$(BIN)/python -m bench.edge
 
 .PHONY: bench-postgres
-bench-postgres: install ## Measure how fresh clients are with PostgreSQL and Debezium as the source, and write bench/results/
+bench-postgres: install ## Measure the freshness at clients with PostgreSQL and Debezium as the source
 	PYTHONPATH=tests/e2e $(BIN)/python -m bench.postgres
