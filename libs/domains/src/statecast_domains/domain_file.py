@@ -24,46 +24,46 @@ def _prefix(text: str) -> str:
 
 
 class TopicSection(Section):
-    """A topic that others write: the source of pipelines, or one that is served as it is."""
+    """A topic that others write: a source of pipelines, or a topic served without one."""
 
     name: sections.Topic
     partitions: sections.Partitions = Field(4, description=sections.PARTITIONS_ARE)
     retention: Duration | None = Field(
         None, description="How long records are kept. Default: 7d, and for good in a compacted topic."
     )
-    compacted: bool = Field(False, description="Whether the newest record of each key stays.")
+    compacted: bool = Field(False, description="Compacts the topic, so the newest record of each key stays.")
     config: sections.TopicConfig = Field({}, description=sections.CONFIG_IS)
-    writers: list[str] = Field([], description="Who writes it, by the names of Kafka's ACLs: `[cdc-simulator]`.")
+    writers: list[str] = Field([], description="Writers, by their names in Kafka's ACLs: `[cdc-simulator]`.")
 
 
 class PlainStoreSection(StoreSection):
-    """A topic that no pipeline writes, served as it is: the newest value of each record key."""
+    """A topic that is served without a pipeline: the newest value of each record key."""
 
-    name: str = Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$", description="The name by which lookups name the store.")
+    name: str = Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$", description="The name of the store in lookups.")
     topic: sections.Topic
-    message: str = Field(description="What the values are: the full name of a message, `json` or `bytes`.")
+    message: str = Field(description="The form of the values: the full name of a message, `json` or `bytes`.")
     partitioner: Literal["murmur2", "crc32", "fnv1a", "fnv1a_reference"] = Field(
         "murmur2",
-        description="How producers choose a key's partition: `murmur2` as Java clients do, `crc32` as librdkafka's do "
-        "by default, `fnv1a` as Sarama and kafka-go do, `fnv1a_reference` as Sarama's NewReferenceHashPartitioner.",
+        description="The producers' partitioner: `murmur2` of Java clients, `crc32` of librdkafka's clients by "
+        "default, `fnv1a` of Sarama and kafka-go, or `fnv1a_reference` of Sarama's NewReferenceHashPartitioner.",
     )
     retain: Duration | None = Field(
         None,
         gt=timedelta(0),
-        description="Rows are absent once their record is older than this; a watch that has one keeps it until it "
-        "begins anew. Default: they stay.",
+        description="Reads leave out rows whose record is older than this. A watch keeps the rows that it has until it "
+        "begins anew. Default: rows stay.",
     )
 
 
 class DomainFile(Section):
     """The parts of a domain beside its pipelines."""
 
-    description: str | None = Field(None, description="One line, for the files that are made of this one.")
+    description: str | None = Field(None, description="One line for the files that are generated from this one.")
     topic_prefix: Annotated[str, AfterValidator(_prefix)] = Field(
-        "", description="What the topics that every system has begin with, where Kafka lets its user have no others."
+        "", description="Prefix of the topics that every system has, if Kafka allows its user only such names."
     )
     topics: list[TopicSection] = Field([], description="Topics that others write.")
-    stores: list[PlainStoreSection] = Field([], description="Plain topics that are served as they are.")
+    stores: list[PlainStoreSection] = Field([], description="Plain topics that are served without a pipeline.")
 
 
 def read_domain_file(file: Path) -> DomainFile:

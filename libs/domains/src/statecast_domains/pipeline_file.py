@@ -13,47 +13,47 @@ from statecast_domains.values import EARLIEST, Duration, Paths, Sql
 
 
 class PipelineFile(Section):
-    """One pipeline: from a topic of changes, rows or events to a keyed topic, or to a plain one."""
+    """One pipeline: reads a topic of changes, rows or events, and writes a keyed topic or a plain one."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="Names the checkpoint and the metrics.")
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="The name of checkpoint and metrics.")
     source: source_sections.SourceSection
     where: Sql | None = Field(None, description="A SQL condition on the row.")
     where_key: str | None = Field(
         None,
         min_length=1,
-        description="A regular expression of Java; only records count in whose key it is found. Of a JSON key of "
-        "Debezium's it sees the values' text.",
+        description="A regular expression of Java. The pipeline reads only records with a match in their key; of "
+        "Debezium's JSON keys it sees the values' text.",
     )
-    joins: list[source_sections.JoinSection] = Field([], description="Keyed topics that are looked up as tables.")
+    joins: list[source_sections.JoinSection] = Field([], description="Keyed topics to look up as tables.")
     table_join: source_sections.TableJoinSection | None = None
     select: dict[str, Sql] | None = Field(
-        None, min_length=1, description="Per field of the sink's message: a SQL expression on the row."
+        None, min_length=1, description="For each field of the sink's message, a SQL expression on the row."
     )
-    explode: str | None = Field(None, description="Of a route: a repeated path; each of its elements gives a record.")
+    explode: str | None = Field(None, description="For a route: a repeated path. Each element becomes a record.")
     group_by: Paths = Field(
-        description="The path of the group, or a list of paths; one repeated path puts a row into many groups."
+        description="The path of the group, or a list of paths. One repeated path puts a row into many groups."
     )
     window: sections.WindowSection | None = None
     keep: sections.Keep
     insert_only: bool = Field(
-        False, description="Rows are never changed or deleted; an aggregate may then use min and max."
+        False, description="States that rows never change and are never deleted, so an aggregate may use min and max."
     )
     sink: sections.SinkSection
     store: sections.StoreSection | None = Field(
-        None, description="Of a keyed topic: how it is kept and who may read it. Default: on disk, for staff."
+        None, description="For a keyed topic: its storage and its readers. Default: on disk, for staff."
     )
     forget_deleted: Duration = Field(
-        "7d", validate_default=True, description="How long the state remembers rows that are gone."
+        "7d", validate_default=True, description="Time for which the state remembers deleted rows."
     )
     state: sections.StateSection | None = Field(
-        None, description="Default: it shares 256 MiB per executor with the other pipelines of the process."
+        None, description="Default: the state shares 256 MiB per executor with the other pipelines of the process."
     )
     parallelism: int = Field(
         2,
         ge=1,
         le=1000,
-        description="How many tasks read each source, at most one per partition, and how many parts the state has, "
-        "each with a task. A state keeps its number.",
+        description="Number of tasks that read each source, at most one per partition, and of parts of the state, each "
+        "with a task. An existing state keeps its number.",
     )
     trigger: sections.TriggerSection = Field({}, validate_default=True)
     dead_letters: sections.DeadLettersSection = Field({}, validate_default=True)

@@ -20,7 +20,7 @@ READERS: tuple[ReaderName, ...] = get_args(ReaderName)
 Topic = Annotated[TopicName, Field(description="A Kafka topic.")]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="A name for SQL expressions.")]
 Partitions = Annotated[int, Field(ge=1, le=10_000)]
-PARTITIONS_ARE = "Partitions of a topic that is created: over how many instances reading can be spread."
+PARTITIONS_ARE = "Partitions of a new topic: the highest number of instances that can share its reads."
 TopicConfig = dict[str, str]
 CONFIG_IS = 'More settings of the topic, by Kafka\'s names, as texts: `{max.message.bytes: "4194304"}`.'
 
@@ -49,22 +49,22 @@ class WindowSection(Section):
     """Splits each group of an aggregate into windows of the same length, by a time of the row."""
 
     time: str = Field(description="The path of the time that decides the window.")
-    size: Duration = Field(gt=timedelta(0), description="How long a window is.")
+    size: Duration = Field(gt=timedelta(0), description="Length of a window.")
     hop: Duration | None = Field(
         None,
         gt=timedelta(0),
-        description="How long after one window the next one begins; a row is in size / hop of them. Default: the size, "
-        "so that windows do not overlap. Windows begin at multiples of it since 1970, in UTC.",
+        description="Time from the start of one window to that of the next; a row is in size / hop windows. Default: "
+        "the size, so windows do not overlap. Windows begin at multiples of it since 1970, in UTC.",
     )
     lateness: Duration = Field(
         "0s",
         validate_default=True,
-        description="How long after its end a window takes changes, by their commit time.",
+        description="Time after its end for which a window accepts changes, by their commit time.",
     )
     keep: Duration | None = Field(
         None,
-        description="How long after its end a window is kept, by the highest commit time of the source: at least its "
-        "size and its lateness. Then it is deleted from the topic and from the state. Default: for good.",
+        description="Time after its end for which a window is kept, by the highest commit time of the source; at least "
+        "the longer of size and lateness. Then topic and state drop it. Default: for good.",
     )
 
     @model_validator(mode="after")
@@ -86,35 +86,35 @@ class MembersSection(Section):
     """The key and the order of a group's members."""
 
     key: Paths = Field(description="The member's key within the group: a path, or a list of paths.")
-    sort: str = Field(description="The path of the value by which a group's members are ordered.")
+    sort: str = Field(description="The path of the value that orders the members of a group.")
 
 
 class RouteSection(Section):
-    """Which changes are passed on."""
+    """Chooses the changes that a route passes on."""
 
     operations: list[RouteOperation] = Field(
-        ["create", "update", "snapshot"], min_length=1, description="Those whose row is written."
+        ["create", "update", "snapshot"], min_length=1, description="Operations of changes to write."
     )
     totals: dict[str, Sql] | None = Field(
         None,
         min_length=1,
-        description="Per field of the sink's message: count(*), or sum or avg of a SQL expression, over the rows that "
-        "the group has so far.",
+        description="For each field of the sink's message: count(*), or sum or avg of a SQL expression, over the "
+        "group's rows so far.",
     )
 
 
 class KeepSection(Section):
-    """The form of a group: `latest`, or one of these; or `route`, which keeps nothing and passes rows on."""
+    """The form of a group: `latest`, `members` or `aggregate`; or `route`, which keeps nothing and passes rows on."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
 
-    members: MembersSection | None = Field(None, description="A row per member.")
+    members: MembersSection | None = Field(None, description="Keeps a row for each member.")
     aggregate: dict[str, Sql] | None = Field(
         None,
         min_length=1,
-        description="Per field of the sink's message: count(*), or sum, avg, min, max or collect_set of SQL.",
+        description="For each field of the sink's message: count(*), or sum, avg, min, max or collect_set of SQL.",
     )
-    route: RouteSection | None = Field(None, description="Rows are passed on to a plain topic.")
+    route: RouteSection | None = Field(None, description="Passes rows on to a plain topic.")
 
     @property
     def shape(self) -> Shape:
@@ -156,23 +156,23 @@ _PRODUCER_NAMES = {"compression_type": "compression", "linger_ms": "linger"}
 
 
 class ProducerSection(Section):
-    """How Kafka's producer gathers records; no setting here changes the records' content."""
+    """How Kafka's producer batches records. No setting here changes their content."""
 
     compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = Field(
-        "lz4", description="Of the batches of records; the topic's compression.type may say otherwise."
+        "lz4", description="Compression of record batches, unless the topic's compression.type sets another."
     )
     linger: Duration = Field(
         "3ms",
         validate_default=True,
         le=timedelta(seconds=10),
-        description="How long a record waits for others to be sent with: a lower rate of requests, and a longer delay.",
+        description="Time for which a record waits for others in its batch: fewer requests, and a longer delay.",
     )
     batch_size: Size = Field(
         "16KiB",
         validate_default=True,
         ge=1024,
         le=8 * 1024**2,
-        description="At how many bytes for a partition they are sent without waiting.",
+        description="Bytes for a partition at which its batch is sent without waiting.",
     )
 
     @model_validator(mode="before")
@@ -190,25 +190,25 @@ class ProducerSection(Section):
 
 
 class SinkSection(Section):
-    """Where records go."""
+    """The topic that the pipeline writes."""
 
     topic: Topic
-    message: str | None = Field(None, description="The full name of the message that is written. Default: the row's.")
-    partitions: Partitions = Field(4, description=f"{PARTITIONS_ARE} Keys would change theirs, so they never change.")
+    message: str | None = Field(None, description="The full name of the message to write. Default: the row's.")
+    partitions: Partitions = Field(4, description=f"{PARTITIONS_ARE} The number is final: keys would move.")
     config: TopicConfig = Field({}, description=CONFIG_IS)
     producer: ProducerSection = Field({}, validate_default=True)
     partition_by: Sql | None = Field(
         None,
-        description="Of a route: a SQL expression that chooses the partition, an integer as its remainder, a text as "
-        "Kafka's producer would by a key. Default, and where it is null: the record's key.",
+        description="For a route: a SQL expression that chooses the partition, an integer by its remainder, a text as "
+        "Kafka's producer does with a key. Default, and for null: the record's key.",
     )
 
 
 class OwnerSection(Section):
-    """Rows that a consumer may read."""
+    """Lets each consumer read their own rows."""
 
     field: str = Field(min_length=1, description="The text field of the row that holds the consumer's id.")
-    group: bool = Field(False, description="Whether the group of every key is that id as well.")
+    group: bool = Field(False, description="States that the group of every key is that id, too.")
 
 
 def _readers(value: object) -> object:
@@ -221,10 +221,12 @@ Readers = Annotated[ReaderName | OwnerSection, BeforeValidator(_readers)]
 
 
 class HistorySection(Section):
-    """Which older versions of a key a store keeps: one of the two."""
+    """Older versions of a key that a store keeps, by number or by age."""
 
-    versions: int | None = Field(None, ge=1, le=10_000, description="So many versions beside the newest.")
-    age: Duration | None = Field(None, gt=timedelta(0), description="Versions that were the newest within this time.")
+    versions: int | None = Field(None, ge=1, le=10_000, description="Number of versions to keep beside the newest.")
+    age: Duration | None = Field(
+        None, gt=timedelta(0), description="Keeps versions that were the newest within this time."
+    )
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "HistorySection":
@@ -234,50 +236,48 @@ class HistorySection(Section):
 
 
 class PrivateSection(Section):
-    """A field of the rows that not all of their readers see."""
+    """A field of the rows that only some of their readers see."""
 
     path: str = Field(
         min_length=1,
-        description="The field; names within each other are joined by dots. A row of JSON without it is for staff.",
+        description="The field; dots join the names of nested fields. Only staff see a row of JSON without it.",
     )
     owner: str = Field(
         min_length=1,
-        description="The text field that holds the id of who sees it: of each element of a list, or else of the row.",
+        description="The text field with the id of the consumer who sees it: of each list element, or else of the row.",
     )
 
 
 class StoreSection(Section):
-    """The store of the query service that holds the topic, under the pipeline's name, and who may read it."""
+    """The store of the query service that holds the topic, under the pipeline's name, and its readers."""
 
-    description: str | None = Field(
-        None, min_length=1, description="One line for people, shown where stores are listed."
-    )
+    description: str | None = Field(None, min_length=1, description="One line for people, shown in lists of stores.")
     interval: Duration | None = Field(
         None,
         gt=timedelta(0),
-        description="How often at most clients that name no interval are told of changes. Default: the edge's setting.",
+        description="Shortest time between two frames, if the client sets none. Default: the edge's setting.",
     )
     readers: Readers = Field(
-        "staff", description="Who may read rows beside staff: `staff` for nobody, `everyone`, or whom a field names."
+        "staff", description="Readers of rows: `staff`, `everyone`, or staff and the consumer that a field names."
     )
     engine: Literal["rocksdb", "memory"] = Field(
-        "rocksdb", description="Rows are kept on disk, or in memory, which is read from the topic again at each start."
+        "rocksdb", description="Keeps rows on disk, or in memory, which is restored from the topic at each start."
     )
     history: HistorySection | None = None
     replicas: int | None = Field(
-        None, ge=1, le=16, description="How many instances hold each partition. Default: the query service's setting."
+        None, ge=1, le=16, description="Instances that hold each partition. Default: the query service's setting."
     )
     private: list[PrivateSection] = Field(
-        default=[], description="Fields that a reader sees only of what is theirs; staff see them all."
+        default=[], description="Fields that readers see only in their own rows or elements; staff see all."
     )
 
 
 class StateSection(Section):
-    """How Spark keeps a pipeline's memory of rows and groups."""
+    """How Spark stores the pipeline's state of rows and groups."""
 
     memory: Size = Field(
         ge=1024**2,
-        description="Memory of its own, over all its partitions, for what of the state is read and written; its files "
+        description="The pipeline's own memory, over all partitions, for reads and writes of the state. Its files "
         "are on the executors' disks.",
     )
 
@@ -290,22 +290,22 @@ class TriggerSection(Section):
     """How Spark runs the query."""
 
     mode: Literal["realtime", "micro-batch"] = Field(
-        "realtime", description="Records flow through tasks that stay, or are taken up in batches."
+        "realtime", description="Passes records through long-running tasks, or processes them in batches."
     )
     checkpoint: CheckpointInterval = Field(
         "60s",
         validate_default=True,
-        description="Of real-time mode: the time between checkpoints; 5s at least. The first one of a run comes "
-        "sooner, by the pipeline's name, so that pipelines do not wait for each other.",
+        description="For real-time mode: time between checkpoints, at least 5s. The first one of a run comes "
+        "sooner, at a time derived from the pipeline's name, so that pipelines do not wait for each other.",
     )
     interval: Duration = Field(
-        "1s", validate_default=True, description="Of micro-batch mode: the time between the starts of two batches."
+        "1s", validate_default=True, description="For micro-batch mode: time between the starts of two batches."
     )
     max_records: int = Field(
         MAX_BATCH_RECORDS,
         ge=1,
-        description="Of micro-batch mode: how many records of the source a batch takes at most; with table_join so "
-        "many of each of the two tables.",
+        description="For micro-batch mode: most records of the source in a batch; with table_join, of each of the two "
+        "tables.",
     )
 
     @model_validator(mode="after")
@@ -317,6 +317,6 @@ class TriggerSection(Section):
 
 
 class DeadLettersSection(Section):
-    """How many records may be set aside before the pipeline stops."""
+    """Limits the dead letters of the pipeline."""
 
-    limit: int = Field(1000, ge=0, description="Of changes that it cannot use; beyond that it stops.")
+    limit: int = Field(1000, ge=0, description="Most unusable changes; the pipeline stops at the next one.")

@@ -13,63 +13,63 @@ RowValues = Literal["state-record", "protobuf", "json"]
 
 
 class DeduplicateSection(Section):
-    """Which events are one that was sent more than once: the first counts, and the others are dropped."""
+    """Drops copies of an event that was sent more than once: the first counts."""
 
     by: Paths = Field(
         description="The path of the event's own id, or a list of paths. Without it an event is a dead letter."
     )
     within: Duration = Field(
         gt=timedelta(0),
-        description="How far apart the times of the same event may be. Each id is remembered for twice as long by the "
-        "clock.",
+        description="Longest time between copies of an event, by their times. Each id is remembered for twice as long, "
+        "by the clock.",
     )
 
 
 class SourceSection(Section):
-    """Where changes come from."""
+    """The topic that the pipeline reads."""
 
     topic: Topic
     message: str = Field(
-        description="The full name of the change message, with operation, source, before and after; of a table or of "
-        "events that of their rows."
+        description="The full name of the change message, with operation, source, before and after. For a table or "
+        "events: the name of the row's message."
     )
     format: Format = Field(
         "protobuf",
-        description="How the topic's values are encoded. Of a table, a compacted topic, a value is the row under the "
-        "record's key, and null deletes it. Of events each value is a row of its own, whatever its key.",
+        description="Encoding of the topic's values. In a table, a compacted topic, a value is the row under the "
+        "record's key, and null deletes it. Among events each value is a row, whatever its key.",
     )
     values: RowValues | None = Field(
         None,
-        description="Of a table: what its values are. Default: state-record, as on a keyed topic of another pipeline. "
-        "Of the others the offset is the order. Of events: protobuf, the default, or json.",
+        description="For a table: form of its values. Default: state-record, as in a keyed topic of another pipeline; "
+        "in other forms the offset orders values. For events: protobuf, the default, or json.",
     )
     key: Paths | None = Field(
         None,
         description="The row's primary key: a path, or a list of paths. Default: the columns of the connector's record "
-        "key; of protobuf group_by for latest, keep.members.key for members; of a table the record's key.",
+        "key; for protobuf, group_by with latest, keep.members.key with members; for a table, the record's key.",
     )
     time: str | None = Field(
         None,
-        description="Of events: the path of the time by which one of a key is the newest, and of `deduplicate`. "
-        "Default: the record's time.",
+        description="For events: the path of the time that decides which event of a key is the newest, and that "
+        "`deduplicate` uses. Default: the record's time.",
     )
     deduplicate: DeduplicateSection | None = Field(
-        None, description="Of events: which of them are dropped as duplicates. Default: none, each record counts."
+        None, description="For events: which ones are duplicates to drop. Default: none, so each record counts."
     )
     epoch: int | None = Field(
         None,
         ge=1,
-        description="Of debezium-json: the database's incarnation, raised when it was restored. Default: 1.",
+        description="For debezium-json: the database's incarnation. Raise it after a restore. Default: 1.",
     )
     starting_offsets: StartingOffsets = Field(
         EARLIEST,
-        description="Where a pipeline without a checkpoint begins: at the topic's beginning, at its end (`latest`), or "
-        "at the first records of a moment on, `2026-10-25T06:00:00Z`.",
+        description="Start of a pipeline without a checkpoint: the topic's beginning (`earliest`), its end (`latest`), "
+        "or the first records since a time, `2026-10-25T06:00:00Z`.",
     )
     partial: bool = Field(
         False,
-        description="Beside starting_offsets, of what keeps rows: that rows which changed last before them are meant "
-        "to be missing.",
+        description="With starting_offsets, for pipelines that keep rows: accepts that rows without a later change are "
+        "missing.",
     )
 
     @property
@@ -89,11 +89,11 @@ class SourceSection(Section):
 
 
 class JoinSection(Section):
-    """A keyed topic that is looked up as a table."""
+    """A keyed topic to look up as a table."""
 
     topic: Topic
-    message: str = Field(description="The full name of the message that the keyed topic holds.")
-    key: str = Field(description="The path in the row of the value whose text is the table's key.")
+    message: str = Field(description="The full name of the message in the keyed topic.")
+    key: str = Field(description="The path, in the source's row, of the value that is the table's key as text.")
     as_: Name = Field(alias="as", description="The name of the joined row, for `select`.")
 
 
@@ -101,18 +101,18 @@ JoinType = Literal["inner", "left", "outer"]
 
 
 class TableJoinSection(Section):
-    """Another table, joined with the source by the records' keys: a change of either side writes the row anew."""
+    """A second table, joined with the source by the records' keys. A change on either side writes the row again."""
 
     topic: Topic
-    message: str = Field(description="The full name of the message of its rows.")
-    values: RowValues | None = Field(None, description="What its values are, as source.values says of the source's.")
+    message: str = Field(description="The full name of the message of the table's rows.")
+    values: RowValues | None = Field(None, description="Form of the table's values, like source.values.")
     key: Paths | None = Field(
-        None, description="The path in its rows, or list of paths, that is the record's key. Default: group_by."
+        None, description="The path in the table's rows, or list of paths, of the record's key. Default: group_by."
     )
-    as_: Name = Field(alias="as", description="The name of its row, for `select`.")
+    as_: Name = Field(alias="as", description="The name of the table's row, for `select`.")
     type: JoinType = Field(
         "inner",
-        description="Which keys have a joined row: those in both tables, in the source (`left`), in either (`outer`).",
+        description="Keys with a joined row: those in both tables (`inner`), the source (`left`), or either (`outer`).",
     )
 
     @property
