@@ -1,6 +1,9 @@
-{{/* Whole objects. Each takes (dict "root" $ "name" NAME) and what it says itself. */}}
+{{/* Whole objects. Each takes (dict "root" $ "name" NAME) and the keys that its comment names. */}}
 
-{{/* A headless Service: its name resolves to the addresses of all pods. `ports` are names and numbers; `notReady` adds pods that are not ready. */}}
+{{/*
+Makes a headless Service: its name resolves to the addresses of all pods. `ports` maps names to numbers; `notReady` includes
+pods that are not ready.
+*/}}
 {{- define "statecast.service" -}}
 ---
 apiVersion: v1
@@ -18,7 +21,7 @@ spec:
     {{- end }}
 {{ end }}
 
-{{/* One pod of the workload may be away at a time. */}}
+{{/* Allows one pod of the workload to be away at a time. */}}
 {{- define "statecast.budget" -}}
 ---
 apiVersion: policy/v1
@@ -31,8 +34,8 @@ spec:
 {{ end }}
 
 {{/*
-The number of pods of a StatefulSet. With an autoscaler it is the number that there is: without one, Helm would take away the
-last one that it has written, and Kubernetes would take 1 for it.
+Sets the number of pods of a StatefulSet. With an autoscaler it repeats the current number: if it were absent, Helm would remove
+the number that it wrote last, and Kubernetes would assume 1.
 */}}
 {{- define "statecast.replicas" -}}
 {{- if not .root.Values.autoscaling.enabled }}
@@ -44,7 +47,7 @@ replicas: {{ .spec.replicas }}
 {{- end }}
 {{- end }}
 
-{{/* Pods on `metric`, of which each is to have `target`; values are those of `autoscaling`. */}}
+{{/* Scales the pods until each has `target` of `metric` on average, within the bounds of the value `autoscaling`. */}}
 {{- define "statecast.autoscaler" -}}
 {{- with .root.Values.autoscaling }}
 {{- if .enabled }}
@@ -85,8 +88,8 @@ spec:
 {{- end }}
 
 {{/*
-Who reaches the pods, or with `everyPod` all pods, and whom they reach: names, Kafka unless `withoutKafka`, and the rules of `egress`.
-`ingress` are rules, too; scrapers reach the port `metrics`.
+Restricts the traffic of the pods, or with `everyPod` of all pods. They reach DNS, Kafka unless `withoutKafka` is set, and the peers
+in the rules of `egress`. The peers in the rules of `ingress` reach them, and scrapers reach the port `metrics`.
 */}}
 {{- define "statecast.policy" -}}
 ---

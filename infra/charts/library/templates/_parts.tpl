@@ -1,4 +1,4 @@
-{{/* Parts of objects. Each takes (dict "root" $ "name" NAME) and what it says itself. */}}
+{{/* Parts of objects. Each takes (dict "root" $ "name" NAME) and the keys that its comment names. */}}
 
 {{- define "statecast.selector" -}}
 app.kubernetes.io/name: {{ .name }}
@@ -11,7 +11,7 @@ app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end }}
 
-{{/* Those of a pod; policies let in who has the last ones. */}}
+{{/* The labels of a pod. Policies admit pods by the last two, `statecast/kafka` and `statecast/query`. */}}
 {{- define "statecast.podLabels" -}}
 {{ include "statecast.labels" . }}
 {{- if not .withoutKafka }}
@@ -28,15 +28,15 @@ namespace: {{ .root.Release.Namespace }}
 labels: {{- include "statecast.labels" . | nindent 2 }}
 {{- end }}
 
-{{/* The name of an image of this project, of the chart's own version. */}}
+{{/* The name of this project's image `image`, with the chart's own version as its tag. */}}
 {{- define "statecast.image" -}}
 {{- .root.Values.image | default (printf "%sstatecast/%s:%s" .root.Values.global.imagePrefix .image .root.Chart.AppVersion) }}
 {{- end }}
 
-{{/* What all pods have; the user is `user`, and with `spread` pods of one name are in several zones and on several nodes. */}}
+{{/* Settings of all pods. They run as the user `user`; `spread` places pods of one name in several zones and on several nodes. */}}
 {{- define "statecast.pod" -}}
 automountServiceAccountToken: {{ .account | default false }}
-# Variables named after Services would be taken for settings.
+# The services would read variables that are named after Services as settings.
 enableServiceLinks: false
 {{- with .root.Values.global.imagePullSecrets }}
 imagePullSecrets: {{- toYaml . | nindent 2 }}
@@ -73,7 +73,7 @@ securityContext:
   capabilities: {drop: [ALL]}
 {{- end }}
 
-{{/* The probes that only ask whether the process answers, on the port `port`. */}}
+{{/* Probes that check only whether the process answers, on the port `port`. */}}
 {{- define "statecast.aliveProbes" -}}
 startupProbe:
   httpGet: {path: /healthz, port: {{ .port }}}
@@ -85,7 +85,7 @@ livenessProbe:
   timeoutSeconds: 5
 {{- end }}
 
-{{/* The variables by which a service reaches Kafka, those of the template `own`, and those of `env`; `prefix` is the service's. */}}
+{{/* Variables: those for Kafka, those of the template `own`, and those of the value `env`. `prefix` is the service's own. */}}
 {{- define "statecast.env" -}}
 {{- $set := include "statecast.setVariables" . }}
 {{- range fromYamlArray $set }}
@@ -148,7 +148,7 @@ volumeClaimTemplates:
         requests: {storage: {{ .root.Values.storage.size }}}
 {{- end }}
 
-{{/* The brokers as peers of a policy; in another namespace by its name. */}}
+{{/* The brokers as peers of a policy, with their namespace if it is another one. */}}
 {{- define "statecast.kafkaPeers" -}}
 {{- $namespace := .Values.global.kafka.namespace }}
 {{- range .Values.global.kafka.peers }}
