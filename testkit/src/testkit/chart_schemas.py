@@ -1,7 +1,8 @@
 """Writes `values.schema.json` of Helm charts from their `values.yaml`: `python -m testkit.chart_schemas CHART...`.
 
 The default of a value gives its type, and the comment before it the description. A line `# @schema {…}` adds further
-rules. Objects refuse unknown names, unless the default is empty.
+rules, or refers to those in `definitions.yaml` of the library. Objects refuse unknown names, unless the default is
+empty, and missing ones, since a null removes a value.
 """
 
 import json
@@ -14,10 +15,9 @@ import yaml
 
 SCHEMA = "values.schema.json"
 LIBRARY = "charts/statecast-library/values.yaml"
+DEFINITIONS = "charts/statecast-library/definitions.yaml"
 RULE = re.compile(r"@schema (\{.*\})$")
 TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
-FREE_FORM = {"resources", "driverResources"}
-"""Values that Kubernetes checks."""
 Schema = dict[str, Any]
 
 
@@ -33,7 +33,8 @@ def schema_of(chart: Path) -> Schema:
         for imported in dependency.get("import-values", ()):
             exported = _child(_child(library, "exports"), imported)
             properties |= _object(exported, _lines(chart / LIBRARY))["properties"]
-    properties |= _object(_composed(chart / "values.yaml"), _lines(chart / "values.yaml"))["properties"]
+    own = _object(_composed(chart / "values.yaml"), _lines(chart / "values.yaml"))
+    properties |= own["properties"]
     # Each has a schema of its own; Helm gives a name to the values of the library, too.
     properties |= {each["name"]: {"type": "object"} for each in facts["dependencies"]}
     return {
@@ -41,7 +42,10 @@ def schema_of(chart: Path) -> Schema:
         "title": facts["name"],
         "type": "object",
         "additionalProperties": False,
+        # `helm lint` does not see those that are imported.
+        "required": own["required"],
         "properties": properties,
+        "$defs": yaml.safe_load((chart / DEFINITIONS).read_text()),
     }
 
 
@@ -63,14 +67,16 @@ def _child(node: yaml.Node, name: str) -> yaml.Node:
 def _object(node: yaml.Node, lines: list[str]) -> Schema:
     """Returns the schema of a mapping with the names that it has."""
     properties = {key.value: _value(key, value, lines) for key, value in node.value}
-    return {"type": "object", "additionalProperties": False, "properties": properties}
+    return {"type": "object", "additionalProperties": False, "required": sorted(properties), "properties": properties}
 
 
 def _value(key: yaml.ScalarNode, value: yaml.Node, lines: list[str]) -> Schema:
     description, rule = _comment(lines, key.start_mark.line)
-    has_names = isinstance(value, yaml.MappingNode) and value.value and key.value not in FREE_FORM
-    schema: Schema = _object(value, lines) if has_names else {"type": TYPES[type(_default(value))]}
     described: Schema = {"description": description} if description else {}
+    if "$ref" in rule:
+        return described | rule
+    has_names = isinstance(value, yaml.MappingNode) and value.value
+    schema: Schema = _object(value, lines) if has_names else {"type": TYPES[type(_default(value))]}
     return schema | described | rule
 
 

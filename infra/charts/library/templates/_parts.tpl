@@ -23,6 +23,9 @@ statecast/query: client
 {{- end }}
 
 {{- define "statecast.metadata" -}}
+{{- if not .root.Values.global }}
+{{- fail "global: null removes the values that all charts need; leave it out, or set those that differ" }}
+{{- end }}
 name: {{ .object | default .name }}
 namespace: {{ .root.Release.Namespace }}
 labels: {{- include "statecast.labels" . | nindent 2 }}
@@ -89,7 +92,7 @@ livenessProbe:
 {{- define "statecast.env" -}}
 {{- $set := include "statecast.setVariables" . }}
 {{- range fromYamlArray $set }}
-{{- if hasKey $.root.Values.env .name }}
+{{- if hasKey ($.root.Values.env | default dict) .name }}
 {{- fail (printf "env: %s is set by other values of the chart" .name) }}
 {{- end }}
 {{- end }}
@@ -99,8 +102,31 @@ livenessProbe:
 {{- end }}
 {{- end }}
 
+{{/* Returns the addresses `value`. Fails unless each is HOST:PORT; `name` is the value's in the message. */}}
+{{- define "statecast.addresses" -}}
+{{- range splitList "," .value }}
+{{- $port := regexFind ":[0-9]{1,5}$" . | trimPrefix ":" | int }}
+{{- if not (and (regexMatch "^ *([A-Za-z0-9._-]+|\\[[0-9A-Fa-f:.]+\\]):[0-9]+$" .) (ge $port 1) (le $port 65535)) }}
+{{- fail (printf "%s: %q must be HOST:PORT, or several with commas, and a port is 1 to 65535" $.name $.value) }}
+{{- end }}
+{{- end }}
+{{- .value }}
+{{- end }}
+
+{{- define "statecast.bootstrap" -}}
+{{- include "statecast.addresses" (dict "name" "global.kafka.bootstrap" "value" .Values.global.kafka.bootstrap) }}
+{{- end }}
+
+{{/* Returns the text `value`. Fails if it has one line, such as the name of a file; `name` is the value's in the message. */}}
+{{- define "statecast.text" -}}
+{{- if not (contains "\n" .value) }}
+{{- fail (printf "%s: give the text of a file, by --set-file %s=FILE, and not %q" .name .name .value) }}
+{{- end }}
+{{- .value }}
+{{- end }}
+
 {{- define "statecast.setVariables" -}}
-- {name: {{ .prefix }}KAFKA_BOOTSTRAP, value: {{ .root.Values.global.kafka.bootstrap | quote }}}
+- {name: {{ .prefix }}KAFKA_BOOTSTRAP, value: {{ include "statecast.bootstrap" .root | quote }}}
 {{- if .root.Values.kafkaSecret }}
 - {name: {{ .prefix }}KAFKA_PROPERTIES, value: /etc/statecast/kafka/client.properties}
 {{- end }}
@@ -115,7 +141,7 @@ livenessProbe:
 - {name: kafka-client, mountPath: /etc/statecast/kafka, readOnly: true}
 {{- end }}
 {{- range .root.Values.mounts }}
-- {name: {{ .name }}, mountPath: {{ .path }}, readOnly: true}
+- {name: mount-{{ .name }}, mountPath: {{ .path }}, readOnly: true}
 {{- end }}
 {{- end }}
 
@@ -127,7 +153,7 @@ livenessProbe:
   secret: {secretName: {{ . }}}
 {{- end }}
 {{- range .root.Values.mounts }}
-- name: {{ .name }}
+- name: mount-{{ .name }}
   {{- if .secret }}
   secret: {secretName: {{ .secret }}}
   {{- else }}
