@@ -14,6 +14,15 @@ if [ "${GATEWAY_TLS_CERTIFICATE:+set}" != "${GATEWAY_TLS_KEY:+set}" ]; then
     exit 1
 fi
 
+# Edges split a list at its commas, and the header by which the gateway sends the secret has no blanks at its ends.
+case ${GATEWAY_SECRET:+${#GATEWAY_SECRET}:$GATEWAY_SECRET} in
+    "") ;;
+    [0-9]:* | [12][0-9]:* | 3[01]:* | *[!!-~]* | *,*)
+        echo "credentials.sh: GATEWAY_SECRET must have 32 characters or more of ASCII, without blanks and commas" >&2
+        exit 1
+        ;;
+esac
+
 if [ ! -s "$secret" ]; then
     openssl rand -hex 16 > "$secret.new"
     mv "$secret.new" "$secret"

@@ -16,6 +16,7 @@ import query_service.settings
 import stream_processor.settings
 import ws_edge.settings
 from cdc_simulator.domains import domain_names
+from testkit.containers.compose_file import read_compose_file
 
 INFRA = Path(__file__).resolve().parents[2] / "infra"
 COMPOSE: dict[str, Any] = yaml.safe_load((INFRA / "compose.yaml").read_text())
@@ -238,6 +239,21 @@ def test_kong_gets_every_variable_that_its_file_reads() -> None:
     assert referred | read <= set(environment)
     assert read == {environment["KONG_NGINX_MAIN_ENV"]}
     assert environment["KONG_UNTRUSTED_LUA_SANDBOX_ENVIRONMENT"] == "os.getenv"
+
+
+def test_ports_of_this_machine_can_be_chosen() -> None:
+    chosen = {"GATEWAY_HTTP_PORT": "18080", "GATEWAY_TLS_PORT": "18443", "GATEWAY_TLS_PORT_2": "18000"}
+    published = {
+        name: sorted(container.ports)
+        for name, container in read_compose_file(INFRA / "compose.yaml", chosen).services.items()
+        if container.ports
+    }
+
+    assert published == {"kong": ["127.0.0.1:18000:8443", "127.0.0.1:18080:8000", "127.0.0.1:18443:8443"]}
+
+
+def test_the_secret_is_checked_before_the_gateway_and_the_edges_start() -> None:
+    assert CONTAINERS["credentials"]["environment"]["GATEWAY_SECRET"] == "${GATEWAY_SECRET:-}"
 
 
 def test_files_that_are_mounted_exist_and_volumes_are_declared() -> None:

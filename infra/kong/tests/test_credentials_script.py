@@ -92,6 +92,24 @@ def test_a_certificate_with_less_than_a_week_is_replaced_and_the_secret_stays(tm
     assert (tmp_path / "secret").read_text() == secret
 
 
+@pytest.mark.parametrize(
+    "secret",
+    ["s" * 31, f"{'s' * 32},{'t' * 32}", f"{'s' * 32} ", f"{'s' * 16} {'s' * 16}", "ß" * 32, f"{'s' * 32}\n"],
+    ids=["short", "two", "blank at the end", "blank", "no ASCII", "line break"],
+)
+def test_a_secret_that_gateway_and_edges_would_not_read_alike_is_refused(secret: str, tmp_path: Path) -> None:
+    refused = made(tmp_path, GATEWAY_SECRET=secret)
+
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("credentials.sh: GATEWAY_SECRET must have 32 characters or more")
+    assert secret not in refused.stderr
+    assert contents(tmp_path) == {}
+
+
+def test_a_secret_that_is_set_may_have_the_characters_of_a_shell(tmp_path: Path) -> None:
+    assert made(tmp_path, GATEWAY_SECRET="$(id):#'\"\\`*" * 4).returncode == 0
+
+
 @pytest.mark.parametrize("name", ["GATEWAY_TLS_CERTIFICATE", "GATEWAY_TLS_KEY"])
 def test_half_a_pair_is_refused_by_name(name: str, tmp_path: Path) -> None:
     refused = made(tmp_path, **{name: "PEM"})
