@@ -124,6 +124,18 @@ def undescribed(properties: Mapping[str, Any]) -> Iterator[str]:
         ({"ws-edge.gateway.secret": "s" * 254}, "/gateway/secret"),
         ({"ws-edge.mounts": [{"name": "n" * 58, "path": "/etc/tls", "secret": "tls"}]}, "/mounts/0/name"),
         ({"ws-edge.query.port": ""}, "/query/port"),
+        ({"ws-edge.allowPlaintext": False}, "allowPlaintext: false needs WS_EDGE_TLS_CERTIFICATE in env"),
+        (
+            {"ws-edge.allowPlaintext": False, "ws-edge.env": {"WS_EDGE_TLS_CERTIFICATE": "/etc/tls/tls.crt"}},
+            "allowPlaintext: false needs WS_EDGE_TLS_KEY in env",
+        ),
+        (
+            {
+                "query-service.allowPlaintext": False,
+                "query-service.env": {"QUERY_SERVICE_TLS_CERTIFICATE": "/c", "QUERY_SERVICE_TLS_KEY": "/k"},
+            },
+            "allowPlaintext: false needs QUERY_SERVICE_SHARD_TLS_CERTIFICATE in env",
+        ),
         ({"ws-edge.image": "ws edge:1"}, "/image"),
         ({"ws-edge.image": "registry:5000/ws-edge"}, "/image"),
         ({"ws-edge.image": "registry.example.org/Team/ws-edge:1"}, "/image"),
@@ -134,6 +146,8 @@ def undescribed(properties: Mapping[str, Any]) -> Iterator[str]:
         ({"cdc-simulator.domains": ["orders-"]}, "/domains/0"),
         ({"cdc-simulator.domains": ["d" * 39]}, "/domains/0"),
         ({"stream-processor.pipelines": ["/domains/orders; id"]}, "/pipelines/0"),
+        ({"stream-processor.driverMemory": "4g"}, "driverMemory: a heap of 4g leaves nothing of"),
+        ({"stream-processor.driverMemory": "1024m", "stream-processor.resources.limits": {"memory": "0.5Gi"}}, "heap"),
         ({"stream-processor.executors.spark": {"executor.cores": "2"}}, "'executor.cores'"),
         ({"stream-processor.sourceFormat": "avro"}, "/sourceFormat"),
         ({"global.kafka.bootstrap": ""}, 'global.kafka.bootstrap: "" must be HOST:PORT'),
@@ -219,6 +233,28 @@ def test_a_setting_of_spark_that_the_chart_sets_is_not_set_again() -> None:
     own = {"executors.enabled": True, "executors.spark": {"spark.executor.cores": "2"}}
     with pytest.raises(HelmError, match=r"executor[.]cores is set by other values of the chart"):
         render(CHARTS["stream-processor"], own)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"driverMemory": "4g", "resources.limits": {"memory": "7Gi"}},
+        {"driverMemory": "4g", "resources.limits": {"memory": 8589934592}},
+        {"driverMemory": "4g", "resources": {"limits": None}},
+        {"driverMemory": "4g", "executors.enabled": True},
+    ],
+)
+def test_a_heap_below_the_limit_of_memory_is_taken(values: Mapping[str, Any]) -> None:
+    assert every("StatefulSet", render(CHARTS["stream-processor"], values))
+
+
+def test_an_edge_with_a_certificate_needs_no_plain_text() -> None:
+    env = {"WS_EDGE_TLS_CERTIFICATE": "/etc/tls/tls.crt", "WS_EDGE_TLS_KEY": "/etc/tls/tls.key"}
+    [edge] = every("StatefulSet", render(CHARTS["ws-edge"], {"allowPlaintext": False, "env": env}))
+    names = {each["name"] for each in container_of(edge)["env"]}
+
+    assert env.keys() <= names
+    assert "WS_EDGE_ALLOW_PLAINTEXT" not in names
 
 
 def test_a_mount_of_any_name_is_another_volume_than_those_of_the_chart() -> None:

@@ -125,6 +125,19 @@ livenessProbe:
 {{- .value }}
 {{- end }}
 
+{{/* The variable that allows plain text. Without the value `allowPlaintext`, fails unless `env` has the variables `tls`. */}}
+{{- define "statecast.plaintext" }}
+{{- if .root.Values.allowPlaintext }}
+- {name: {{ .prefix }}ALLOW_PLAINTEXT, value: "true"}
+{{- else }}
+{{- range .tls }}
+{{- if not (hasKey ($.root.Values.env | default dict) .) }}
+{{- fail (printf "allowPlaintext: false needs %s in env, with the path of a file in mounts" .) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "statecast.setVariables" -}}
 - {name: {{ .prefix }}KAFKA_BOOTSTRAP, value: {{ include "statecast.bootstrap" .root | quote }}}
 {{- if .root.Values.kafkaSecret }}
