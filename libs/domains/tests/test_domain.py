@@ -68,5 +68,5 @@ def test_keys_of_a_pipeline_that_do_not_go_together_are_named(tmp_path: Path) ->
 def test_a_directory_without_a_domain_is_named(tmp_path: Path) -> None:
     with pytest.raises(DomainFileError, match=f"{tmp_path}: has no domain"):
         read_domains([tmp_path])
-    with pytest.raises(DomainFileError, match="nowhere: is no directory"):
+    with pytest.raises(DomainFileError, match="nowhere: is not a directory"):
         read_domains([tmp_path / "nowhere"])

@@ -63,8 +63,8 @@ def test_a_topic_is_begun_at_an_end_or_a_moment(value: object, read: str) -> Non
     ("value", "problem"),
     [
         ("0001-01-01T00:00:00+14:00", "lies before the year 1"),
-        ("newest", "must be earliest, latest or a moment"),
-        (None, "must be earliest, latest or a moment"),
+        ("newest", "must be earliest, latest or a time"),
+        (None, "must be earliest, latest or a time"),
         ("2026-10-25T06:00:00", "must say the time and its zone"),
         (date(2026, 10, 25), "must say the time and its zone"),
         (datetime.now(UTC) + timedelta(hours=1), "lies in the future"),

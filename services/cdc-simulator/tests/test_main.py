@@ -89,7 +89,7 @@ def test_it_goes_on_when_the_broker_comes_and_when_it_comes_back(
     create_topic(broker.bootstrap, "orders")
     process.wait_until(lambda: process.acknowledged() > ORDERS)
     broker.kill()
-    process.wait_until(lambda: "broker away" in process.log)
+    process.wait_until(lambda: "cannot reach the broker" in process.log)
     before = process.acknowledged()
     broker.start()
     process.wait_until(lambda: process.acknowledged() > before + 500)

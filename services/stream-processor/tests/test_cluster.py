@@ -114,7 +114,7 @@ def test_queries_of_a_killed_worker_go_on_at_another_one_in_the_same_process(
     wait_until(lambda: all(map(partial(has_checkpoint, tmp_path), KEYS)), lambda: processor.log)
 
     cluster.kill_worker("worker-1")
-    wait_until(lambda: "a query has failed" in processor.log, lambda: processor.log)
+    wait_until(lambda: "a query failed" in processor.log, lambda: processor.log)
     assert processor.get("/readyz")[0] == 200
     cluster.start_worker("worker-3", CORES)
     flow.join()

@@ -47,7 +47,7 @@ def test_a_statement_in_place_of_a_condition_is_one_line(
 
     assert main(["check", str(wrong)]) == 2
 
-    assert capsys.readouterr().err == f"stream-processor: {wrong}: where: is no SQL expression: 'show tables'\n"
+    assert capsys.readouterr().err == f"stream-processor: {wrong}: where: is not a SQL expression: 'show tables'\n"
     assert caplog.messages == []
 
 

@@ -40,7 +40,7 @@ def read_domains(directories: Iterable[Path]) -> list[Domain]:
 
 def _domain_directories(directory: Path) -> Sequence[Path]:
     if not directory.is_dir():
-        raise DomainFileError(str(directory), "", "is no directory: name one with the files of a domain")
+        raise DomainFileError(str(directory), "", "is not a directory: name one with the files of a domain")
     if any(directory.glob("*.yaml")):
         return [directory]
     inside = sorted(each for each in directory.iterdir() if each.name[0] != "." and any(each.glob("*.yaml")))

@@ -94,7 +94,7 @@ def parse_starting_offsets(value: object) -> str:
     try:
         moment = value if isinstance(value, date) else datetime.fromisoformat(str(value))
     except ValueError:
-        raise ValueError("must be earliest, latest or a moment like 2026-10-25T06:00:00Z") from None
+        raise ValueError("must be earliest, latest or a time like 2026-10-25T06:00:00Z") from None
     if not isinstance(moment, datetime) or moment.tzinfo is None:
         raise ValueError("must say the time and its zone, as 2026-10-25T06:00:00Z does")
     if moment > datetime.now(UTC):

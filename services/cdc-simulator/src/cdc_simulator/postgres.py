@@ -74,7 +74,9 @@ class PostgresDatabase:
         try:
             parts = conninfo_to_dict(url)
         except psycopg.ProgrammingError:  # its text may have the password
-            raise SettingsError(f"{URL_VARIABLE}: it is no URL like postgresql://user:password@host/database") from None
+            raise SettingsError(
+                f"{URL_VARIABLE}: it is not a URL like postgresql://user:password@host/database"
+            ) from None
         self.address = f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
         """Where it is, for people."""
 
@@ -115,7 +117,7 @@ class PostgresDatabase:
         connection.execute(SESSION)
         ((locked,),) = connection.execute(LOCK, [self._domain]).fetchall()
         if not locked and self._had_lock:
-            raise DatabaseAwayError(f"PostgreSQL at {self.address} does not know yet of the connection that was lost")
+            raise DatabaseAwayError(f"PostgreSQL at {self.address} has not noticed the lost connection yet")
         if not locked:
             raise DatabaseInUseError(f"another simulator plays {self._domain} at {self.address}: end it")
 

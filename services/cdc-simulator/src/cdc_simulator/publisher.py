@@ -169,7 +169,7 @@ class Publisher:
             self._failure = self._failure or f"the Kafka client cannot go on: {error.str()}; start the simulator again"
         else:
             self._refused = error.str() if is_refusal(error) else None
-            log.warning("broker away", reason=error.str())
+            log.warning("cannot reach the broker", reason=error.str())
 
     def _refusal(self, change: LoggedChange, error: KafkaError) -> str:
         return (

@@ -154,7 +154,7 @@ class Instance:
                 _log.info("ready", partitions=len(self._view.replicas))
             if ended:
                 defect = next((task.exception() for task in tasks if task.done()), None)
-                event = "a part has ended; stopping, so that the instance is started again"
+                event = "a component ended; stopping so that the instance is restarted"
                 _log.error(event, ended=ended, exc_info=defect)
                 return False
             shard_map = self._view.shard_map
@@ -195,7 +195,7 @@ class Instance:
                 while not await self._placement.handed_over():  # noqa: ASYNC110  the answer lies at the peers
                     await asyncio.sleep(0.1)
         except TimeoutError:
-            _log.warning("the others do not serve everything yet; leaving all the same", waited_s=self._drain_s)
+            _log.warning("leaving although the others do not serve everything yet", waited_s=self._drain_s)
 
 
 def servers_of(settings: Settings, view: View, peers: Peers, metrics: Metrics, checkpoints: Checkpoints) -> Servers:

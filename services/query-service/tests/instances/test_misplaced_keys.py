@@ -196,4 +196,4 @@ async def test_a_topic_that_is_made_anew_and_filled_at_once_is_read_from_its_beg
 
     await topic.scene.until(is_exact, one)
 
-    assert "the topic was made anew; the store is rebuilt" in one.log
+    assert "the topic was recreated; rebuilding the store" in one.log

@@ -133,4 +133,4 @@ async def test_records_behind_an_open_transaction_are_told_as_lag_and_hold_back_
     await scene.until(is_current, again)
 
     assert [await served(again, key) for key in (waiting[0], KEYS[0][51])] == ["paid", "open"]
-    assert "all are read anew" not in one.log + again.log
+    assert "reading all partitions again" not in one.log + again.log

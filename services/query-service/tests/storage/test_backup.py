@@ -91,10 +91,10 @@ async def test_a_store_that_is_made_otherwise_is_refused(
     [
         ({"version": 2}, "version 2"),
         ({"format": 1}, "format 1"),
-        ({"partition": 2}, "put it back"),
+        ({"partition": 2}, "move it back"),
         ({"files": {"../x": {"size": 0, "sha256": ""}}}, "outside"),
         ({"version": 0}, "version 0"),
-        ({"next_offset": "many"}, "no manifest"),
+        ({"next_offset": "many"}, "not a manifest"),
     ],
 )
 async def test_a_manifest_that_does_not_fit_is_refused(
@@ -139,7 +139,7 @@ async def test_a_file_that_has_changed_is_refused_and_nothing_is_placed(
     path = sst_file(backup)
     path.write_bytes(spoil(path.read_bytes()))
 
-    with pytest.raises(BackupError, match="changed since"):
+    with pytest.raises(BackupError, match="changed after"):
         restore(backup, empty, [store_definition(STORE)], LIMIT_MS)
     assert not empty.has(store_definition(STORE), 3)
 

@@ -71,7 +71,7 @@ def _check(files: Sequence[Path], contract: Contract) -> int:
             sys.stderr.write(f"stream-processor: {error}\n")
         else:
             sound.append(pipeline)
-            log.info("fine", file=str(file), pipeline=pipeline.name)
+            log.info("valid", file=str(file), pipeline=pipeline.name)
     return 0 if len(sound) == len(files) else PipelineFileError.exit_status
 
 

@@ -37,7 +37,7 @@ def test_an_expression_that_does_not_fit_its_place_is_told(
         ("shares", "count(amount)", "count counts rows"),
         ("shares", "sum(*)", r"'sum\(\*\)' needs an expression"),
         ("shares", "amount", "is not of the form"),
-        ("shares", "sum(amount) + sum(amount)", "is no SQL expression"),
+        ("shares", "sum(amount) + sum(amount)", "is not a SQL expression"),
         ("shares", "sum(amont)", "did you mean amount?"),
         ("shares", "sum(ticker)", "only integers and decimals are summed"),
         ("shares", "sum(amount / 3)", "only integers and decimals are summed"),

@@ -94,7 +94,9 @@ def test_no_function_that_may_be_called_changes_by_itself(spark: SparkSession) -
     ],
 )
 def test_a_pattern_or_format_that_is_no_constant_is_refused(scope: Scope, sql: str) -> None:
-    with pytest.raises(ContractError, match=r"is no constant; .* takes its patterns, formats and digits as constants"):
+    with pytest.raises(
+        ContractError, match=r"is not a constant; .* takes its patterns, formats and digits as constants"
+    ):
         type_of(sql, scope)
 
 

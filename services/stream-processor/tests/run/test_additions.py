@@ -193,7 +193,7 @@ def test_a_pipeline_waits_for_its_topics(run: Run) -> None:
     run.topics.absent = frozenset({"orders-by-item"})
     run.copy("orders-by-item")
 
-    assert run.look() == ["the pipeline is not started; the others go on no topic orders-by-item"]
+    assert run.look() == ["cannot start the pipeline; the others go on no topic orders-by-item"]
 
     run.topics.absent = frozenset()
     run.look()
@@ -206,7 +206,7 @@ def test_a_pipeline_waits_for_its_task_slots(run: Run) -> None:
     run.copy("orders-by-item")
     [refusal] = run.look()
 
-    assert "there are 7 task slots and 8 are needed: add workers to a cluster, else start the process anew" in refusal
+    assert "there are 7 task slots and 8 are needed: add workers to a cluster, otherwise restart the process" in refusal
     assert (run.running, run.refused) == (BEFORE, 1)
 
     run.slots = 8

@@ -114,7 +114,7 @@ def test_the_shipped_pipelines_run_together(both: list[Pipeline]) -> None:
         ({"name": "orders-by-key"}, "name: orders-by-key is also the name of orders-by-key.yaml"),
         ({"sink": {"topic": "orders-by-key"}}, "sink.topic: orders-by-key is also written by orders-by-key.yaml"),
         ({"sink": {"topic": "orders"}}, "sink.topic: is a source topic"),
-        ({"sink": {"topic": "orders.dead-letter"}}, "sink.topic: is that of the dead letters of orders-by-"),
+        ({"sink": {"topic": "orders.dead-letter"}}, "sink.topic: is the dead-letter topic of orders-by-"),
     ],
 )
 def test_pipelines_that_disturb_each_other_are_refused(
@@ -207,7 +207,7 @@ def test_a_cycle_is_named(shipped: Callable[..., Pipeline]) -> None:
     names = [("one", "c", "a"), ("two", "a", "b"), ("three", "b", "c")]
 
     with pytest.raises(
-        PipelineFileError, match=r"source\.topic: is what comes of its own sink: two → three → one → two"
+        PipelineFileError, match=r"source\.topic: is derived from its own sink: two → three → one → two"
     ):
         check_together([chained(shipped, *each) for each in names])
 

@@ -48,7 +48,7 @@ def test_a_topic_that_was_made_anew_ends_all_that_read_or_write_it(shipped: Call
     watched.error, watched.now["orders"] = False, TopicState("B", 1)
     reasons = watched.look()
     assert reasons.keys() == {"orders-by-key"}
-    assert reasons["orders-by-key"].startswith("orders was deleted and made anew: ")
+    assert reasons["orders-by-key"].startswith("orders was deleted and recreated: ")
     watched.now |= {"orders": TopicState("A", 1), "invoices-by-store": TopicState("B", 1)}
     assert watched.look().keys() == {"invoices-by-store"}
 

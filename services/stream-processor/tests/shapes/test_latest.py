@@ -259,7 +259,9 @@ def test_a_row_that_comes_under_a_key_that_is_not_taken_leaves(batches: Callable
 
 
 def test_what_is_no_regular_expression_is_refused(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
-    with pytest.raises(PipelineFileError, match=r"orders-by-key\.yaml: where_key: is no regular expression: Unclosed"):
+    with pytest.raises(
+        PipelineFileError, match=r"orders-by-key\.yaml: where_key: is not a regular expression: Unclosed"
+    ):
         batch.problems(shipped("orders-by-key", where_key="(EU"), change(None, order(), 1))
 
 

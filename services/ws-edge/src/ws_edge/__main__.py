@@ -136,7 +136,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     shard_watch = ShardWatch(client, interval_s, live_stores.take, live_stores.reason)
 
     def not_ready() -> str | None:
-        return "this edge is being stopped" if sockets.draining else shard_watch.reason
+        return "this edge is stopping" if sockets.draining else shard_watch.reason
 
     page_tokens = Seal(settings.gateway_secrets, PAGE_TOKENS)
     caching = PublicCaching(settings.public_max_age_s, settings.public_stale_s)

@@ -94,7 +94,7 @@ class OrderUpdates(Codec):
         document: dict[str, Any] = {"type": WATCH_TYPES[-1]}
         for name in PARAMETERS.intersection(query):
             if len(query[name]) > 1:
-                raise MalformedFrameError(f"the query parameter {name} stands there twice: send it once")
+                raise MalformedFrameError(f"the query parameter {name} is repeated: send it once")
             document[name] = {"true": True, "false": False}.get(query[name][0], query[name][0])
         return self._watch(order_id, _request(document), stores)
 
@@ -184,7 +184,7 @@ def _request(document: Any) -> OrderUpdatesRequest:
     try:
         request = filled(OrderUpdatesRequest(), known_fields(document, OrderUpdatesRequest.DESCRIPTOR, []))
     except (ValueError, TypeError, RecursionError) as error:
-        raise MalformedFrameError(f"the request is no OrderUpdatesRequest: {one_line(error)}") from error
+        raise MalformedFrameError(f"the request is not an OrderUpdatesRequest: {one_line(error)}") from error
     if request.type not in TYPES:
         raise MalformedFrameError(f"type is {request.type[:80]!r}: it must be one of {', '.join(TYPES)}")
     return request

@@ -141,5 +141,5 @@ def test_a_page_token_that_the_last_release_sealed_is_opened() -> None:
 def test_a_ticket_of_a_newer_version_is_refused(clock: Clock) -> None:
     ticket = Seal(["the-secret"], TICKETS.replace(b"version 2", b"version 3")).seal("{}")
 
-    with pytest.raises(TicketRefusedError, match=r"not one of ours: send what POST /v1/tickets has answered"):
+    with pytest.raises(TicketRefusedError, match=r"not one of ours: send the whole ticket from POST"):
         Tickets(["the-secret"], clock, 60.0).redeem(ticket)

@@ -144,7 +144,7 @@ def edge_frames(codec: Codec) -> dict[str, Any]:
         "ping with news": socket(codec, ServerFrame(ping=Ping(bookmarks=bookmarks, blind=[Blind(ids=[1], lag_s=12)]))),
         "access": socket(codec, ServerFrame(access=Access(expires_in_s=3600))),
         "reconnect": socket(codec, ServerFrame(reconnect=Reconnect(delay_ms=3400))),
-        "error": socket(codec, ServerFrame(error=Problem(code="malformed_frame", message="the frame is no JSON"))),
+        "error": socket(codec, ServerFrame(error=Problem(code="malformed_frame", message="the frame is not JSON"))),
         "warning": socket(codec, ServerFrame(warning=Problem(code="unknown_field", message="limmit is unknown"))),
     }
 

@@ -133,7 +133,7 @@ def test_what_is_no_object_of_json_is_a_malformed_frame(text: str | bytes) -> No
 
 
 def test_the_place_of_a_fault_in_json_is_named() -> None:
-    with pytest.raises(MalformedFrameError, match="no JSON at character 17"):
+    with pytest.raises(MalformedFrameError, match="not JSON at character 17"):
         read_json('{"watch":[{"id":1', STORES)
 
 

@@ -56,7 +56,7 @@ async def test_an_edge_that_drains_is_not_ready(edge: RunningEdge, alice: AsyncC
     await edge.parts.sockets.drain(0.0, 0.0)
     answer = await alice.get("/readyz")
 
-    assert (answer.status_code, answer.text) == (503, "this edge is being stopped\n")
+    assert (answer.status_code, answer.text) == (503, "this edge is stopping\n")
 
 
 async def test_an_unknown_path_and_a_wrong_method_answer_with_the_error_body(

@@ -124,4 +124,4 @@ def test_tables_that_a_list_also_fits_are_told(database: PostgresProcess) -> Non
     assert not any("public.order" in line for line in findings if "table.include.list" not in line)
     assert any("table public.order_change" in line for line in lines(database, config=config))
     [broken] = [line for line in lines(database, config={**config, "table.include.list": "("}) if "expression" in line]
-    assert broken.startswith("FAIL  table.include.list: has an entry that is no regular expression")
+    assert broken.startswith("FAIL  table.include.list: has an entry that is not a regular expression")

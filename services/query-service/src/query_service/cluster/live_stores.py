@@ -43,7 +43,7 @@ class LiveStores:
         wanted = {store.name: store for store in stores}
         served, refusals = dict(self.view.stores), set[str]()
         for name in served.keys() - wanted.keys():
-            _log.info("a store is gone from the file; it is not served any more, its files stay", store=name)
+            _log.info("a store was removed from the file; no longer serving it, keeping its files", store=name)
             del served[name]
         # A topic has one reader: another store's replicas of it must be closed before.
         readers = {store.topic: name for name, store in served.items()}
@@ -57,7 +57,7 @@ class LiveStores:
             elif store.topic in readers:
                 refusals.add(f"store `{name}`: its topic is served as `{readers[store.topic]}` until a restart")
             elif store.topic not in closing:
-                _log.info("a store is new in the file", store=name, topic=store.topic, message=store.message)
+                _log.info("a store was added to the file", store=name, topic=store.topic, message=store.message)
                 served[name] = store
                 self._topics[name] = store.topic
         if served != self.view.stores:
@@ -67,7 +67,7 @@ class LiveStores:
 
     def _report(self, problems: Set[str], new: Set[str]) -> None:
         for problem in sorted(new):
-            _log.error("the stores file is not as it is served", reason=problem)
+            _log.error("the stores file differs from the served stores", reason=problem)
         self.metrics.stores_file.set(0 if problems else 1)
 
 

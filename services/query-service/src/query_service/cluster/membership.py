@@ -135,7 +135,7 @@ class Membership(BrokerThread):
             self._topic_missing = True
             self._next_read = min(self._next_read, time.monotonic() + self.settings.membership_interval_ms / 1000)
         if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and not self._refused:
-            _log.warning("the group cannot be joined; trying on", reason=why)
+            _log.warning("cannot join the group; retrying", reason=why)
             self._refused = True
         else:
             _log.debug("membership", reason=why)

@@ -85,7 +85,7 @@ class Placement:
         for key, replica in list(view.replicas.items()):
             topic = view.topics[replica.topic.name]
             if topic.topic_id != replica.topic.topic_id:
-                _log.warning("the topic was made anew; the store is rebuilt", store=key[0], partition=key[1])
+                _log.warning("the topic was recreated; rebuilding the store", store=key[0], partition=key[1])
                 await self._close(key)
             elif topic != replica.topic:  # it has more partitions: some keys may belong elsewhere now
                 await self._close(key)
@@ -116,7 +116,7 @@ class Placement:
         try:
             replica = await asyncio.to_thread(open_replica, definition, topic, partition, end)
         except StoreFailedError as error:
-            _log.error("the partition cannot be opened; it is tried again", reason=str(error), store=store)
+            _log.error("cannot open the partition; retrying", reason=str(error), store=store)
             return
         if replica is None:
             self._seeds[key] = asyncio.create_task(self.seed(definition, topic, partition))
@@ -142,7 +142,7 @@ class Placement:
                     await asyncio.to_thread(self.disk.directory.discard, definition, partition, None)
                     _log.info("deleted from disk; others serve it", store=store, partition=partition)
         except StoreFailedError as error:
-            _log.error("disk is not given back; it is tried again", reason=str(error))
+            _log.error("cannot free disk space; retrying", reason=str(error))
 
     def _surplus(self) -> set[StorePartition]:
         return self.view.replicas.keys() - self.view.assigned()

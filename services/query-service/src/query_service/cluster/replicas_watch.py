@@ -30,5 +30,5 @@ class ReplicasWatch:
         others = {name: replicas for name, replicas in self.of_peers().items() if replicas not in (0, self.own)}
         self.metrics.replicas_differ.set(len(others))
         if others and others != self._others:
-            _log.error("REPLICAS is not the same at all instances: make it one", own=self.own, others=others)
+            _log.error("REPLICAS differs between instances: set the same number on all", own=self.own, others=others)
         self._others = others

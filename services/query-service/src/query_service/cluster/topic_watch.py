@@ -100,7 +100,7 @@ class TopicWatch(BrokerThread):
                 if self._missing.get(name) != code:
                     self._missing[name] = code
                     why = reason(error.args[0], "Read", name)
-                    _log.warning("the topic is not there; waiting for it", topic=name, reason=why)
+                    _log.warning("the topic does not exist; waiting for it", topic=name, reason=why)
         self.answered()
         if topics != self._topics:
             self._topics = topics

@@ -62,7 +62,7 @@ def decode_versions(request: api.ListVersionsRequest, epoch: int) -> int:
     if not decoded.HasField("versions") or decoded.request != _digest_of_key(request):
         raise BadTokenError("page_token: it was made for another key or call: keep store and key")
     if decoded.versions.epoch != epoch:
-        raise BadTokenError("page_token: the topic has been made anew since: begin with the first page")
+        raise BadTokenError("page_token: the topic was recreated since: begin with the first page")
     return decoded.versions.before_offset
 
 
@@ -77,7 +77,7 @@ def _decoded(token: str) -> PageToken:
     except (ValueError, DecodeError) as error:
         raise BadTokenError(_FOREIGN) from error
     if decoded.version > _VERSION:
-        raise BadTokenError("page_token: a newer release has made it: begin with the first page")
+        raise BadTokenError("page_token: a newer release made it: begin with the first page")
     if not decoded.version:
         raise BadTokenError(_FOREIGN)
     return decoded

@@ -19,7 +19,7 @@ def shortfall(replica: Replica, bounds: query_pb2.Bounds) -> str | None:
     applied_offset = replica.progress.applied_offset
     wanted = bounds.at_least if bounds.HasField("at_least") else None
     if wanted is not None and wanted.epoch != replica.topic.epoch:
-        raise BoundsError("bounds.at_least: it is of another incarnation of the topic: drop it and read again")
+        raise BoundsError("bounds.at_least: it belongs to another incarnation of the topic: drop it and read again")
     if wanted is not None and wanted.offset > applied_offset:
         through = f"partition {replica.partition} has been applied through offset {applied_offset}"
         return f"bounds.at_least: {through}, not {wanted.offset}: wait longer"
@@ -37,7 +37,7 @@ async def wait_until_met(
     with replica.changes.watch(None) as watcher:
         while (missing := shortfall(replica, bounds)) is not None:
             if not replica.progress.serving:
-                raise NotServedError("the partition is being read anew: try again")
+                raise NotServedError("the partition is being rebuilt: try again")
             left_s = deadline - monotonic()
             if left_s <= 0:
                 raise BoundsError(missing)
@@ -73,4 +73,4 @@ def version_at(replica: Replica, key: bytes, as_of: Time) -> bytes | None:
     seconds, nanos = oldest
     fraction = f".{nanos:09}".removesuffix("000").removesuffix("000").removesuffix(".000")
     text = f"{datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()}{fraction}Z"
-    raise BeforeHistoryError(f"as_of: the oldest version that is kept is of {text}: ask for that time or a later one")
+    raise BeforeHistoryError(f"as_of: the oldest kept version is of {text}: ask for that time or a later one")

@@ -257,7 +257,7 @@ class RoutedReads(Reads):
     def _check_time(self, deadline: float) -> None:
         """Raises TimedOutError when nobody can be asked in time: it costs no peer its next try."""
         if self.dispatch.monotonic() >= deadline:
-            raise TimedOutError("the deadline has passed: nobody was asked")
+            raise TimedOutError("the deadline passed before an instance was asked")
 
 
 def _batch_call(request: api.BatchGetStatesRequest) -> Call[api.BatchGetStatesResponse]:

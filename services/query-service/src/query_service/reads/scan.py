@@ -142,7 +142,7 @@ def partitions_of(view: View, request: api.ScanStatesRequest, cursor: Cursor | N
     if cursor is None:
         return view.owned(request.store)
     if not cursor.partitions or cursor.partitions >> len(every):
-        raise BadTokenError("page_token: it names partitions that the store has not: pass back next_page_token")
+        raise BadTokenError("page_token: it names partitions that the store does not have: pass back next_page_token")
     return frozenset(each for each in every if cursor.partitions >> each & 1)
 
 

@@ -51,7 +51,7 @@ async def _take(
             await asyncio.sleep(_BUSY_PAUSE_S)
         except (SeedError, OSError) as error:
             raise BackupError(f"{store}/{partition} cannot be backed up: {error}") from error
-    raise BackupError(f"{store}/{partition} cannot be backed up: the instance gives others all that it may")
+    raise BackupError(f"{store}/{partition} cannot be backed up: the instance serves as many checkpoints as it may")
 
 
 async def _take_now(

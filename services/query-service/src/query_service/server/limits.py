@@ -31,7 +31,9 @@ class InFlight:
     def check_room(self, size: int) -> None:
         """Raises OverloadedError unless so many bytes could be held now."""
         if size > self.room:
-            raise OverloadedError("the instance is overloaded: its calls hold all the memory they may: ask again later")
+            raise OverloadedError(
+                "the instance is overloaded: its calls hold all the memory that they may use: ask again later"
+            )
 
     def hold(self, call: Context, size: int) -> None:
         """Holds so many bytes until the call is over. Raises OverloadedError when they are too many."""

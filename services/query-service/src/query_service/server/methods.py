@@ -113,7 +113,7 @@ def parsed(kind: type[_Request], encoded: bytes) -> _Request:
     try:
         return kind.FromString(encoded)
     except DecodeError as error:
-        raise InvalidRequestError("the request is not the message of this call") from error
+        raise InvalidRequestError("the request is not a message of this call's type") from error
 
 
 def _answer(response: bytes | Awaitable[Any], encode: Callable[[Any], bytes], size: int = 0) -> bytes | Later:

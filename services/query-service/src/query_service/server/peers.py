@@ -136,7 +136,9 @@ class Peer(RoutedPeer):
         if answer.instance != self._instance:
             if answer.instance != self._stranger:
                 self._stranger = answer.instance
-                _log.warning("another instance answers at its address", member=self._instance, answers=answer.instance)
+                _log.warning(
+                    "another instance answers at this member's address", member=self._instance, answers=answer.instance
+                )
             return None
         self._listed = listed = before.after(answer)
         self.replicas, self.misplaced = answer.replicas, listed.misplaced

@@ -70,7 +70,7 @@ class Seeding:
                 result = None
             except (SeedError, StoreFailedError, OSError) as error:
                 where = {"store": definition.name, "partition": partition}
-                _log.info("a peer gives no seed", peer=member.instance, reason=str(error), **where)
+                _log.info("cannot seed from a peer", peer=member.instance, reason=str(error), **where)
             else:
                 return True
         return result

@@ -51,7 +51,7 @@ def restore(
     """
     manifests = [_read_manifest(path) for path in sorted(backup.glob(f"*/*/{MANIFEST}"))]
     if not manifests:
-        raise BackupError(f"{backup} has no partition of a backup: give the directory that `backup` has filled")
+        raise BackupError(f"{backup} contains no partition of a backup: name the directory that `backup` has written")
     definitions = {definition.name: definition for definition in stores}
     for manifest in manifests:
         _check(manifest, definitions.get(manifest.store), directory, resume_limit_ms)
@@ -71,11 +71,11 @@ def _read_manifest(path: Path) -> BackupManifest:
     try:
         manifest = json_format.Parse(path.read_text(), BackupManifest(), ignore_unknown_fields=True)
     except (OSError, ValueError, json_format.ParseError) as error:
-        raise BackupError(f"{path} is no manifest of a backup: {error}") from error
+        raise BackupError(f"{path} is not a manifest of a backup: {error}") from error
     if manifest.version != _VERSION:
         raise BackupError(f"{path} has version {manifest.version}, not {_VERSION}: restore it with its own release")
     if path.parent.parent.name != manifest.store or path.parent.name != str(manifest.partition):
-        raise BackupError(f"{path} is that of {manifest.store}/{manifest.partition}: put it back where it was")
+        raise BackupError(f"{path} is that of {manifest.store}/{manifest.partition}: move it back to its place")
     if not all(map(is_file_name, manifest.files)):
         raise BackupError(f"{path} names a file outside of its directory")
     return manifest
@@ -87,7 +87,7 @@ def _check(
     """Raises BackupError for a partition that the instance could not go on from."""
     where = f"the backup of {manifest.store}/{manifest.partition}"
     if definition is None or definition.in_memory:
-        raise BackupError(f"{where} is of a store that the stores file does not keep on disk")
+        raise BackupError(f"{where} belongs to a store that the stores file does not keep on disk")
     age_ms = directory.wall_ms() - manifest.taken_ms
     if age_ms > resume_limit_ms:
         raise BackupError(
@@ -98,7 +98,7 @@ def _check(
         if getattr(manifest, name) != value:
             raise BackupError(f"{where} has {name} {getattr(manifest, name)!r}, this instance {value!r}")
     if directory.has(definition, manifest.partition):
-        raise BackupError(f"{where} has no place: the data directory has that partition, remove it first")
+        raise BackupError(f"{where} cannot be restored: the data directory has that partition, remove it first")
 
 
 def _copy(source: Path, target: Path, expected: BackedUpFile) -> None:
@@ -109,7 +109,7 @@ def _copy(source: Path, target: Path, expected: BackedUpFile) -> None:
             size += len(data)
             writing.write(data)
     if (size, digest.hexdigest()) != (expected.size, expected.sha256):
-        raise BackupError(f"{source} is not what the manifest says: it has been changed since the backup")
+        raise BackupError(f"{source} differs from its manifest: it was changed after the backup")
 
 
 def _sha256(path: Path) -> str:

@@ -83,7 +83,7 @@ class Changelog(Thread):
             while not self._stopping.is_set():
                 self._step()
         except Exception:
-            _log.exception("the changelog has ended; nothing is applied any more")
+            _log.exception("the changelog thread failed; no records are applied any more")
             raise
         finally:
             self.consumer.close()
@@ -137,7 +137,7 @@ class Changelog(Thread):
         except StoreUnusableError as error:
             self._start_over(replica, str(error))
         except StoreFailedError as error:
-            _log.error("a batch could not be stored; it is tried again", reason=str(error), topic=key[0])
+            _log.error("cannot store a batch; retrying", reason=str(error), topic=key[0])
             self._retry_later(replica, lambda: self._seek(replica))
 
     def _handle_error(self, replica: Replica, message: Message) -> None:
@@ -150,7 +150,7 @@ class Changelog(Thread):
             self._reset(replica, str(error))
         else:
             why = reason(error, "Read", replica.topic_partition[0])
-            _log.warning("the partition cannot be read now", store=store, reason=why)
+            _log.warning("cannot read the partition", store=store, reason=why)
 
     def _apply(self, replica: Replica, records: list[Message]) -> None:
         next_offset = replica.store.next_offset
@@ -182,7 +182,7 @@ class Changelog(Thread):
                 self._start_over(replica, None if replica.definition.plain else reason)
                 return
         except KafkaException as error:
-            _log.warning("the topic is not known now", topic=replica.topic.name, reason=str(error))
+            _log.warning("the broker does not know the topic", topic=replica.topic.name, reason=str(error))
         self._retry_later(replica, lambda: self._reset(replica, reason))
 
     def _start_over(self, replica: Replica, set_aside_for: str | None) -> None:
@@ -191,7 +191,7 @@ class Changelog(Thread):
             self._seek(replica)
         except StoreFailedError as error:
             store = replica.definition.name
-            _log.error("no empty store can be made; it is tried again", reason=str(error), store=store)
+            _log.error("cannot create an empty store; retrying", reason=str(error), store=store)
             self._retry_later(replica, lambda: self._start_over(replica, set_aside_for))
 
     def _retry_later(self, replica: Replica, action: Callable[[], None]) -> None:
@@ -209,7 +209,9 @@ class Changelog(Thread):
             self._waiting[key] = next_offset, end_offset, time.monotonic()
             replica.note_held_back()
         elif replica.progress.serving and end_offset != end_before:  # a restore may read others for long
-            _log.warning("a partition brings nothing; all are read anew", topic=key[0], partition=key[1])
+            _log.warning(
+                "a partition delivers no records; reading all partitions again", topic=key[0], partition=key[1]
+            )
             self._waiting.clear()
             self.consumer.close()
             self.consumer = self.new_consumer()
@@ -222,7 +224,7 @@ class Changelog(Thread):
         try:
             readable_end = self.consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S)[1]
         except KafkaException as error:
-            _log.warning("the end of a partition is not known now", topic=topic, partition=number, reason=str(error))
+            _log.warning("cannot read the end of a partition", topic=topic, partition=number, reason=str(error))
             return False
         next_offset = replica.store.next_offset
         if readable_end > next_offset:

@@ -216,9 +216,7 @@ class Replica:
         """Returns the store, unless it holds only a part: the changelog may start over while a call waits."""
         store = self.store
         if not self.progress.serving:  # after the store: `start_over` sets the two in the other order
-            raise NotServedError(
-                f"partition {self.partition} of `{self.definition.name}` is being read anew: try again"
-            )
+            raise NotServedError(f"partition {self.partition} of `{self.definition.name}` is being rebuilt: try again")
         return store
 
     def _refuse(self, record: Record, error: PoisonRecordError) -> None:

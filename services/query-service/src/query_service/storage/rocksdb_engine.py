@@ -165,7 +165,7 @@ class RocksdbEngine(Engine):
                 time.sleep(_CLOSE_PAUSE_S)
             else:
                 return
-        raise StoreFailedError("the store cannot be closed: it is being read all the time")
+        raise StoreFailedError("the store cannot be closed: its reads do not end")
 
     def _check_open(self) -> None:
         if self._closed:

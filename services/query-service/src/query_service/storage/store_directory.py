@@ -189,7 +189,7 @@ class StoreDirectory:
             undo.callback(engine.close)
             stored_format, source, kind = engine.get_many(_NOTES)
             if stored_format is None and is_database(path) and not any(True for _ in engine.scan(b"", b"\xff")):
-                _log.info("an empty directory is begun anew: the process died while it made it", path=str(path))
+                _log.info("recreating an empty directory: the process died while creating it", path=str(path))
                 shutil.rmtree(path)
                 return None
             check_format(stored_format)
@@ -204,7 +204,7 @@ class StoreDirectory:
                 undo.pop_all()
                 return store
         reason = "too old to resume from" if same_kind else "not what the stores file asks for now"
-        _log.info("data on disk is rebuilt", reason=reason, path=str(path), age_s=age_ms // 1000, kind=str(kind))
+        _log.info("rebuilding data on disk", reason=reason, path=str(path), age_s=age_ms // 1000, kind=str(kind))
         shutil.rmtree(path)
         return None
 

@@ -73,7 +73,7 @@ class TopicFacts:
                     self._checkpointed[each.topic, each.partition] = each.offset
         except KafkaException as error:
             why = reason(error.args[0], "Describe", self._group)
-            _log.warning("the broker does not tell settings or checkpointed offsets now", reason=why)
+            _log.warning("cannot read settings or checkpointed offsets of topics", reason=why)
         finally:
             self._refreshing.release()
 

@@ -241,14 +241,14 @@ def parse(sql: str) -> exp.Expr:
     except ParseError as error:
         place = error.errors[0] if error.errors else {}
         near = "".join(place.get(part) or "" for part in ("start_context", "highlight", "end_context")) or sql
-        raise ContractError(f"is no SQL expression, near {near.strip()!r}") from error
+        raise ContractError(f"is not a SQL expression, near {near.strip()!r}") from error
     except TokenError as error:
-        raise ContractError(f"is no SQL expression: {sql!r} ends within a text or a comment") from error
+        raise ContractError(f"is not a SQL expression: {sql!r} ends within a text or a comment") from error
     except (LookupError, ValueError) as error:
         # Some of sqlglot's functions count on arguments that are not there.
-        raise ContractError(f"is no SQL expression: {sql!r} lacks an argument") from error
+        raise ContractError(f"is not a SQL expression: {sql!r} lacks an argument") from error
     if not isinstance(expression, exp.Condition | exp.Query | exp.Alias | exp.Star):
-        raise ContractError(f"is no SQL expression: {sql!r}")
+        raise ContractError(f"is not a SQL expression: {sql!r}")
     for node in expression.walk():
         for kinds, reason in _REFUSED.items():
             if isinstance(node, kinds):

@@ -153,7 +153,9 @@ def _check_constant(name: str, argument: Sequence[Token]) -> None:
         of_type = before is not None and before.token_type == TokenType.DCOLON  # as in 10L, which is 10::bigint
         if not (token.token_type in _LITERALS or token.token_type.name.endswith("STRING") or of_type):
             place = f"{token.text!r} at character {token.start + 1}"
-            raise ContractError(f"{place} is no constant; {name} takes its patterns, formats and digits as constants")
+            raise ContractError(
+                f"{place} is not a constant; {name} takes its patterns, formats and digits as constants"
+            )
     _check_number(name, argument)
 
 

@@ -143,7 +143,7 @@ class Additions:
             self.starts.remove([each.name for each in plans])
             self.plans[:] = [each for each in self.plans if each not in plans]
             self.metrics.slots.set(slots_needed(self.plans))
-            log.info("a pipeline has ended, for its file is gone", file=str(file), pipeline=pipeline.name)
+            log.info("a pipeline ended because its file was removed", file=str(file), pipeline=pipeline.name)
 
     def _take(self, file: Path, fits: bool) -> None:
         pipeline = shapes.read(file, self._current_contract())
@@ -164,8 +164,8 @@ class Additions:
         needed, offered = slots_needed([*beside, *plans]), self.slots()
         if needed > offered:
             raise TooFewSlotsError(
-                f"there are {offered} task slots and {needed} are needed: add workers to a cluster, else start the "
-                "process anew"
+                f"there are {offered} task slots and {needed} are needed: add workers to a cluster, otherwise "
+                "restart the process"
             )
         plans = [claim(self.checkpoints, each, self.topics.highest_epoch) for each in plans]
         waiting = [Waiting(each, self.prepare(each, self._current_contract())) for each in plans]

@@ -45,7 +45,7 @@ class RefusedFiles:
     def refuse(self, file: Path, error: Exception) -> None:
         """Notes that the file is refused for this error."""
         if str(self.errors.get(file)) != str(error):
-            log.error("the pipeline is not started; the others go on", file=str(file), reason=str(error))
+            log.error("cannot start the pipeline; the others go on", file=str(file), reason=str(error))
         self.errors[file] = error
         self._metrics.refused_files.set(len(self.errors))
 

@@ -98,7 +98,7 @@ class CheckpointedOffsets:
                 if each.plan.sink_topic in sinks and sources.keys() >= {*each.plan.source_topics}:
                     self._look_at(each, sinks[each.plan.sink_topic], sources)
         except KafkaException as error:
-            log.warning("checkpointed offsets cannot be published now", reason=str(error))
+            log.warning("cannot publish checkpointed offsets", reason=str(error))
 
     def _look_at(self, query: WatchedQuery, written: Ends, sources: Mapping[str, Ends]) -> None:
         sink = query.plan.sink_topic

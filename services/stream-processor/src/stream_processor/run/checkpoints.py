@@ -168,7 +168,7 @@ class LeasedCheckpoints(Checkpoints):
         """Blocks while another process may have the lease; raises SettingsError when it renews it."""
         note = self.read(LEASE_NOTE)
         if note:
-            log.info("waiting until a lease is abandoned", checkpoints=self.root, holder=note["process"])
+            log.info("waiting for another process's lease to expire", checkpoints=self.root, holder=note["process"])
         until = self.clock() + ABANDONED_S
         while note and self.clock() < until:
             self.pause(LEASE_POLL_S)
@@ -197,7 +197,7 @@ class LeasedCheckpoints(Checkpoints):
             if (self.read(LEASE_NOTE) or {}).get("token") == self._token:
                 self.replace(LEASE_NOTE, {})
         except CheckpointsUnusableError as error:
-            log.warning("the lease is not released", reason=str(error))
+            log.warning("cannot release the lease", reason=str(error))
 
     def _keep(self, ended: Event) -> None:
         while not self._lost and not ended.wait(RENEW_S):

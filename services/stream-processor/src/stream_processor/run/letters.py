@@ -198,7 +198,7 @@ class DeadLetterLimits:
         """Counts from now on; returns how many records the topic has had, the new beginning. Raises KafkaException."""
         ends = self._ends([topic]).get(topic)
         if ends is None:
-            raise KafkaException(f"no offsets of {topic} are to be had")
+            raise KafkaException(f"the offsets of {topic} cannot be read")
         self._begin(topic, ends)
         return sum(ends.values())
 

@@ -109,7 +109,7 @@ class Output:
         try:
             written, lags = self.sample(writers)
         except KafkaException as error:
-            log.warning("what is written cannot be measured now", reason=str(error))
+            log.warning("cannot measure the output", reason=str(error))
             return
         for topic, count in written.items():
             self.metrics.output_rows.labels(writers[topic].name).inc(count)

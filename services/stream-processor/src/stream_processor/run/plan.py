@@ -30,7 +30,7 @@ _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 
 @dataclass(frozen=True)
 class TopicState:
-    """A topic as it is at a moment. `id` is Kafka's; a topic that was deleted and made anew has another one."""
+    """A topic as it is at a moment. `id` is Kafka's; a topic that was deleted and recreated has another one."""
 
     id: str
     partitions: int
@@ -172,7 +172,7 @@ def _check_sinks(pipelines: Sequence[Pipeline]) -> None:
     writers = {each.sink_topic: each for each in pipelines}
     for pipeline in pipelines:
         if (other := letters.get(pipeline.sink_topic)) is not None:
-            raise PipelineFileError(pipeline.file, "sink.topic", f"is that of the dead letters of {other}")
+            raise PipelineFileError(pipeline.file, "sink.topic", f"is the dead-letter topic of {other}")
         for number, join in enumerate(pipeline.joins):
             writer = writers.get(join.topic)
             if writer is None:
@@ -232,7 +232,7 @@ def _check_no_cycle(pipelines: Sequence[Pipeline]) -> None:
                 before = writers.get(read.source_topic)
                 if before is pipeline:
                     names = " → ".join(each.name for each in (*chain, chain[0]))
-                    raise PipelineFileError(pipeline.file, "source.topic", f"is what comes of its own sink: {names}")
+                    raise PipelineFileError(pipeline.file, "source.topic", f"is derived from its own sink: {names}")
                 if before is not None and before not in chain:
                     chains.append([before, *chain])
 

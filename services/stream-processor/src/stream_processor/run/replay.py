@@ -87,7 +87,7 @@ def replay(
         if origin is None or origin[0] != source or letter.truncated:
             unknown = f"it does not say where on {source} it stood"
             problem = "a part of the record is missing" if letter.truncated else unknown
-            log.warning("cannot be put back", letter=position, origin=origin, reason=problem)
+            log.warning("cannot replay a record", letter=position, origin=origin, reason=problem)
             counts["unusable"] += 1
         elif origin in seen:
             counts["repeated"] += 1

@@ -77,7 +77,7 @@ def start_session(settings: Settings, master: str = "local[1]", archiving: str =
     try:
         spark = builder.getOrCreate()
     except PySparkRuntimeError as error:
-        raise NotBuiltError(f"Spark does not start; is there a Java 17 on the path? ({error.getMessage()})") from error
+        raise NotBuiltError(f"Spark does not start; is Java 17 on the path? ({error.getMessage()})") from error
     spark_internals.end_jvm_with_this_process(spark)
     return spark
 
@@ -159,7 +159,7 @@ def stop(spark: SparkSession, queries: Sequence[StreamingQuery]) -> None:
     stopper.start()
     stopper.join(MAX_STOP_S)
     if stopper.is_alive():
-        log.warning("Spark does not stop; going without it")
+        log.warning("Spark does not stop; exiting without it")
 
 
 def _stop(spark: SparkSession, queries: Sequence[StreamingQuery]) -> None:

@@ -61,7 +61,7 @@ class Snapshots:
             try:
                 note = self.checkpoints.read(_note(plan)) or {}
             except CheckpointsUnusableError as error:
-                log.warning("cannot read which snapshot was the last", pipeline=plan.name, reason=str(error))
+                log.warning("cannot read the note of the last snapshot", pipeline=plan.name, reason=str(error))
                 return {}
             # A checkpoint that was made anew begins without rows, and has another epoch.
             if note.get("epoch") == plan.epoch:
@@ -75,7 +75,7 @@ class Snapshots:
         try:
             self.checkpoints.replace(_note(plan), {PLACE: place, "epoch": plan.epoch})
         except CheckpointsUnusableError as error:
-            log.warning("cannot note which snapshot was the last", pipeline=plan.name, reason=str(error))
+            log.warning("cannot write the note of the last snapshot", pipeline=plan.name, reason=str(error))
 
 
 def _is_before(change: int | None, snapshot: int) -> bool:

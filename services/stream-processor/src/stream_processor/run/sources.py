@@ -23,7 +23,7 @@ MADE_ANEW = "its checkpoint is of other records; give the pipeline a new name an
 class SourceWatch:
     """Compares topics with their state when their queries were planned.
 
-    A topic that was deleted and made anew has the same name and other records, and Spark reads new partitions by
+    A topic that was deleted and recreated has the same name and other records, and Spark reads new partitions by
     itself. `states` gives those of topics that exist, `waiting` the records behind their open transactions; both may
     raise KafkaException. `clock` gives seconds.
     """
@@ -53,7 +53,7 @@ class SourceWatch:
                 for topic, waiting in self.waiting(sources).items():
                     self._look_behind(topic, waiting)
         except KafkaException as error:
-            log.warning("topics cannot be compared now", reason=str(error))
+            log.warning("cannot compare topics", reason=str(error))
             return {}
         reasons = {each.name: next(_reasons(each, now, each.name in ended), None) for each in plans}
         return {name: reason for name, reason in reasons.items() if reason is not None}
@@ -85,6 +85,6 @@ def _reasons(plan: QueryPlan, now: Mapping[str, TopicState], ended: bool) -> Ite
         if ended and topic not in now:
             yield f"{topic} was deleted: {MADE_ANEW}"
         elif after.id != before.id:
-            yield f"{topic} was deleted and made anew: {START_ANEW if topic in plan.joined_topics else MADE_ANEW}"
+            yield f"{topic} was deleted and recreated: {START_ANEW if topic in plan.joined_topics else MADE_ANEW}"
         elif after.partitions != before.partitions and (reason := plan.fixed_partitions(topic)) is not None:
             yield f"{topic} has {after.partitions} partitions and had {before.partitions}: {reason}"

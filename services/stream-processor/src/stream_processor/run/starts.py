@@ -216,7 +216,7 @@ class Starts:
             self._stop(plan, f"{times}, at last: {reason}: remove the cause, then start the process anew")
             self._check_any_left()
         else:
-            log.error("a query has failed; it is started again", query=plan.name, reason=reason, after_s=pause_s)
+            log.error("a query failed; restarting it", query=plan.name, reason=reason, after_s=pause_s)
             self.waiting.append(Waiting(plan, due=self.clock() + pause_s, reason=reason))
 
     def _stop(self, plan: QueryPlan, reason: str) -> None:

@@ -190,7 +190,7 @@ class Topics:
             except KafkaException as error:
                 if error.args[0].code() < 0:  # an error of the client's own: no broker has answered
                     raise
-                log.debug("no offsets of a topic", topic=name, reason=str(error))
+                log.debug("cannot read the offsets of a topic", topic=name, reason=str(error))
         return offsets
 
     def _ask_offsets(

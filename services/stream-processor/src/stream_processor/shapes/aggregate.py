@@ -228,6 +228,6 @@ def _window(names: Compilation) -> Window | None:
     with names.at("window"):
         for name in WINDOW_FIELDS:
             if kind(field_in(names.sink, name)) != "timestamp":
-                raise ContractError(f"{names.sink.full_name}.{name} is no Timestamp")
+                raise ContractError(f"{names.sink.full_name}.{name} is not a Timestamp")
     time, hop = names.path("window.time", window.time, ("timestamp",)), window.hop or window.size
     return Window(time, window.size, hop, window.lateness, window.keep)

@@ -57,7 +57,7 @@ def filter_keys(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
     if pattern is None:
         return changes
     if (problem := pattern_problem(changes.sparkSession, pattern)) is not None:
-        raise PipelineFileError(pipeline.file, "where_key", f"is no regular expression: {problem}")
+        raise PipelineFileError(pipeline.file, "where_key", f"is not a regular expression: {problem}")
     text = F.col("key").cast("string")
     if "record_key" in changes.columns:
         text = F.coalesce(F.col("record_key.text"), text)

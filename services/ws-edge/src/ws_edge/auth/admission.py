@@ -43,7 +43,7 @@ class Pace:
         wait_s = self._bucket.pay(1, now)
         if wait_s > MAX_WAIT_S:
             self._bucket.pay(-1, now)
-            raise BusyError("more sockets are being opened than this edge takes at a time: connect again later", "pace")
+            raise BusyError("too many sockets are being opened at this edge: connect again later", "pace")
         return wait_s
 
 
@@ -71,7 +71,7 @@ class Admission:
         check_origin(self.origins, scope)
         reservation = self.quotas.reserve(caller)
         if self.quotas.sockets >= self.max_sockets:
-            raise BusyError("this edge has as many sockets as it may have: connect again later", "full")
+            raise BusyError("this edge has reached its limit of sockets: connect again later", "full")
         return reservation
 
 

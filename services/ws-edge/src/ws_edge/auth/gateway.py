@@ -87,7 +87,7 @@ class Gateway:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         proof = headers.get(SECRET, b"")
         if not any(compare_digest(proof, secret) for secret in self._secrets):
-            raise GatewayRequiredError("this address is for the gateway alone: connect through the gateway")
+            raise GatewayRequiredError("only the gateway may call this address: connect through the gateway")
         return headers
 
 
@@ -100,7 +100,7 @@ def check_request(scope: Mapping[str, Any]) -> None:
     try:
         unquote_to_bytes(scope["raw_path"] + b"?" + scope["query_string"]).decode()
     except UnicodeDecodeError as error:
-        raise MalformedFrameError("the address is not UTF-8: encode each of its bytes in percent") from error
+        raise MalformedFrameError("the address is not UTF-8: percent-encode its bytes") from error
     check_headers(scope["headers"])
 
 
@@ -144,7 +144,7 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_TIME_S:
-        raise GatewayRequiredError(f"the token's claim {name} is no time: sign in with another token")
+        raise GatewayRequiredError(f"the token's claim {name} is not a time: sign in with another token")
     return float(value)
 
 
@@ -162,7 +162,7 @@ def _value(headers: Mapping[bytes, bytes], name: bytes) -> str:
         text = headers.get(name, b"").strip(b" \t").decode()
     except UnicodeDecodeError as error:
         raise GatewayRequiredError(
-            f"the header {name.decode()} is not UTF-8: see the consumer's id and names"
+            f"the header {name.decode()} is not UTF-8: check the consumer's id and names"
         ) from error
     if not text:
         raise GatewayRequiredError(f"the header {name.decode()} is missing or empty: the gateway always sends it")

@@ -72,7 +72,7 @@ class Tickets:
         """
         opened = self._seal.open(ticket[:MAX_TICKET_LENGTH])
         if opened is None:
-            raise TicketRefusedError("the ticket is not one of ours: send what POST /v1/tickets has answered, whole")
+            raise TicketRefusedError("the ticket is not one of ours: send the whole ticket from POST /v1/tickets")
         content, now = json.loads(opened), self._wall_clock()
         caller = Caller(Consumer(*content["consumer"]), Credential(*content["credential"]), address)
         expires_at, use_by = caller.credential.expires_at, content["use_by"]
@@ -81,7 +81,9 @@ class Tickets:
         if expires_at is not None and expires_at <= now:
             raise TicketRefusedError("the credential behind the ticket has expired: sign in again, then get a ticket")
         if consumer not in (None, caller.consumer):
-            raise TicketRefusedError("the ticket is of another consumer, or other groups: open a new socket for it")
+            raise TicketRefusedError(
+                "the ticket belongs to another consumer, or to other groups: open a new socket for it"
+            )
         if content["id"] in self._used:
             raise TicketRefusedError("the ticket was used before: get a new one from POST /v1/tickets for each use")
         while self._used and next(iter(self._used.values())) <= now:

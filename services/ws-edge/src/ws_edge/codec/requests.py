@@ -93,11 +93,11 @@ def read_json(text: str | bytes, stores: Stores) -> ClientRequest:
     try:
         document = _document(text)
     except json.JSONDecodeError as error:
-        raise MalformedFrameError(f"the frame is no JSON at character {error.pos}") from error
+        raise MalformedFrameError(f"the frame is not JSON at character {error.pos}") from error
     except ValueError as error:
-        raise MalformedFrameError(f"the frame is no JSON: {one_line(error)}") from error
+        raise MalformedFrameError(f"the frame is not JSON: {one_line(error)}") from error
     if not isinstance(document, dict):
-        raise MalformedFrameError("the frame is no object of JSON")
+        raise MalformedFrameError("the frame is not a JSON object")
     request = ClientRequest()
     document = known_fields(document, ClientFrame.DESCRIPTOR, request.unknown)
     for value in _list(document, "unwatch", request):
@@ -124,7 +124,7 @@ def read_binary(content: bytes, stores: Stores) -> ClientRequest:
     try:
         frame = ClientFrame.FromString(content)
     except DecodeError as error:
-        raise MalformedFrameError(f"the frame is no ClientFrame: {one_line(error)}") from error
+        raise MalformedFrameError(f"the frame is not a ClientFrame: {one_line(error)}") from error
     request = ClientRequest(list(frame.unwatch), ping=frame.HasField("ping"))
     request.ticket = frame.renew.ticket if frame.HasField("renew") else None
     for watch in frame.watch:
@@ -217,7 +217,7 @@ def _resolved(message: Watch, stores: Stores) -> WatchRequest | ChannelRequest |
 def _channel_request(message: Watch) -> ChannelRequest:
     others = [each.name for each, _ in message.ListFields() if each.name not in CHANNEL_FIELDS]
     if others:
-        raise MalformedWatchError(f"a watch of a channel has no {', '.join(others)}: the channel's watches have them")
+        raise MalformedWatchError(f"a watch of a channel takes no {', '.join(others)}: the channel's watches have them")
     return ChannelRequest(message.id, message.channel, _below(message))
 
 

@@ -84,7 +84,7 @@ class ChannelRest:
         """Raises RequestError when the consumer may not have the watch on a socket."""
         foreign = [field.name for field, _ in watch.ListFields() if field.name in OF_SOCKETS]
         if foreign:
-            raise MalformedFrameError(f"a watch of a channel has no {', '.join(foreign)}: leave it out")
+            raise MalformedFrameError(f"a watch of a channel takes no {', '.join(foreign)}: leave it out")
         asked = watch_request(watch, self.stores)
         check_rights(consumer, asked.question, asked.steps)
 

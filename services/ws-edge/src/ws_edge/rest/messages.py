@@ -39,7 +39,7 @@ async def body_of(request: Request, message: M) -> M:
     try:
         document = json.loads(await request.body())
         if not isinstance(document, dict):
-            raise MalformedFrameError(f"the body is no object of JSON: send a {name}, as /openapi.json has it")
+            raise MalformedFrameError(f"the body is not a JSON object: send a {name}, as /openapi.json describes it")
         return filled(message, document)
     except (ValueError, TypeError, RecursionError) as error:
-        raise MalformedFrameError(f"the body is no {name}: {one_line(error)}") from error
+        raise MalformedFrameError(f"the body is not a {name}: {one_line(error)}") from error

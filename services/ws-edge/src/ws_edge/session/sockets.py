@@ -204,7 +204,7 @@ class Sockets:
 
     def _check_draining(self) -> None:
         if self.draining:
-            raise BusyError("this edge is being stopped: connect again", "draining")
+            raise BusyError("this edge is stopping: connect again", "draining")
 
     async def _refuse(self, scope: Mapping[str, Any], send: Send, error: HandshakeError | RequestError) -> None:
         reason = error.cause if isinstance(error, BusyError) else error.code

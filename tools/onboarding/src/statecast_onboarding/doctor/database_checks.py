@@ -57,7 +57,7 @@ def check_database(
     except (UnreachableError, psycopg.Error) as error:
         yield fail("database", f"{error}")
     except re.error as error:
-        yield fail(TABLES, f"has an entry that is no regular expression: {error}")
+        yield fail(TABLES, f"has an entry that is not a regular expression: {error}")
 
 
 def _sent_tables(connection: Connection, config: Mapping[str, str]) -> list[str]:

@@ -33,7 +33,7 @@ class TeamFiles:
 def read_files(directory: Path) -> TeamFiles:
     """Raises OnboardingError for a directory that is none, and DomainFileError for a file of its domain."""
     if not directory.is_dir():
-        raise OnboardingError(f"{directory} is no directory: --files takes what `statecast import` has written")
+        raise OnboardingError(f"{directory} is not a directory: --files takes what `statecast import` has written")
     connector = read_connector(directory / CONNECTOR)
     settings = connector.settings if connector else {}
     if not (directory / PIPELINES).exists():
