@@ -48,12 +48,12 @@ class PipelineFile(Section):
     state: sections.StateSection | None = Field(
         None, description="Default: the state shares 256 MiB per executor with the other pipelines of the process."
     )
-    parallelism: int = Field(
-        2,
+    parallelism: int | None = Field(
+        None,
         ge=1,
         le=1000,
         description="Number of tasks that read each source, at most one per partition, and of parts of the state, each "
-        "with a task. An existing state keeps its number.",
+        "with a task. Default: the number that an existing state keeps, else 1: everything in one task.",
     )
     trigger: sections.TriggerSection = Field({}, validate_default=True)
     dead_letters: sections.DeadLettersSection = Field({}, validate_default=True)

@@ -202,14 +202,14 @@ def test_a_pipeline_waits_for_its_topics(run: Run) -> None:
 
 
 def test_a_pipeline_waits_for_its_task_slots(run: Run) -> None:
-    run.slots = 7
+    run.slots = 4
     run.copy("orders-by-item")
     [refusal] = run.look()
 
-    assert "there are 7 task slots and 8 are needed: add workers to a cluster, otherwise restart the process" in refusal
+    assert "there are 4 task slots and 5 are needed: add workers to a cluster, otherwise restart the process" in refusal
     assert (run.running, run.refused) == (BEFORE, 1)
 
-    run.slots = 8
+    run.slots = 5
 
     assert run.look() == []
     assert (run.running, run.refused) == (BEFORE | ADDED, 0)

@@ -13,7 +13,7 @@ from stream_processor.errors import NoteDamagedError, PipelineChangedError
 from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run.checkpoints import Checkpoints, LocalFiles, claim
-from stream_processor.run.plan import TopicState, plan, topics_of
+from stream_processor.run.plan import QueryPlan, TopicState, plan, topics_of
 from testkit.stream_processor import sales
 from testkit.stream_processor.changes import POSITION_CHANGES
 
@@ -32,7 +32,13 @@ class Place:
     def claim(
         self, pipeline: Pipeline, *, ids: Mapping[str, str] | None = None, epoch: int = 0, **partitions: int
     ) -> int:
-        """Claims the checkpoint and returns its epoch.
+        """Claims the checkpoint and returns its epoch; see `claimed`."""
+        return self.claimed(pipeline, ids=ids, epoch=epoch, **partitions).epoch
+
+    def claimed(
+        self, pipeline: Pipeline, *, ids: Mapping[str, str] | None = None, epoch: int = 0, **partitions: int
+    ) -> QueryPlan:
+        """Claims the checkpoint and returns its plan.
 
         Topics have the id A, or as `ids` say, and so many partitions; `epoch` is the highest on the sink.
         """
@@ -40,7 +46,7 @@ class Place:
         counts = {**dict.fromkeys(topics, 4), **{name.replace("_", "-"): each for name, each in partitions.items()}}
         states = {name: TopicState((ids or {}).get(name, "A"), 4) for name in topics}
         [planned] = plan([pipeline], counts)
-        return claim(self.checkpoints, planned.at(states), lambda *_: epoch).epoch
+        return claim(self.checkpoints, planned.at(states), lambda *_: epoch)
 
     def make(self, pipeline: Pipeline) -> None:
         """Claims the checkpoint, and makes it as Spark would."""
@@ -155,6 +161,17 @@ def test_a_sink_with_other_partitions_is_refused(claimed: Place, shipped: Callab
 def test_a_pipeline_without_state_may_be_given_more_tasks(place: Place, shipped: Callable[..., Pipeline]) -> None:
     place.make(shipped("home-delivery", parallelism=2))
     place.claim(shipped("home-delivery", parallelism=4))
+
+
+def test_a_state_keeps_its_parts_where_the_file_does_not_say_how_many(
+    place: Place, shipped: Callable[..., Pipeline]
+) -> None:
+    by_item = shipped("orders-by-item")
+    place.make(shipped("orders-by-item", parallelism=2))
+
+    assert place.claimed(by_item).parallelism == 2
+    (place.directory / "orders-by-item").rmdir()
+    assert place.claimed(by_item).parallelism == 1
 
 
 def test_without_the_checkpoint_any_meaning_begins_anew(claimed: Place, shipped: Callable[..., Pipeline]) -> None:

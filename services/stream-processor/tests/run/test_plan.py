@@ -39,14 +39,14 @@ def test_each_pipeline_is_a_query(both: list[Pipeline]) -> None:
 
     assert [(each.name, each.sink_topic, each.tasks) for each in plans] == [
         ("orders-by-key", "orders-by-key", 2 + 2),
-        ("orders-by-item", "orders-by-item", 2 + 2),
+        ("orders-by-item", "orders-by-item", 1),
     ]
     assert [each.pipeline for each in plans] == both
 
 
-@pytest.mark.parametrize(("parallelism", "tasks"), [(1, 1 + 1), (3, 3 + 3), (8, 4 + 8)])
+@pytest.mark.parametrize(("parallelism", "tasks"), [(None, 1), (1, 1), (3, 3 + 3), (8, 4 + 8)])
 def test_a_file_says_how_many_tasks_read_and_keep_state(
-    shipped: Callable[..., Pipeline], parallelism: int, tasks: int
+    shipped: Callable[..., Pipeline], parallelism: int | None, tasks: int
 ) -> None:
     [planned] = plan([shipped("orders-by-key", parallelism=parallelism)], PARTITIONS)
 
@@ -59,7 +59,7 @@ def test_an_aggregate_shuffles_twice_and_a_route_never(shipped: Callable[..., Pi
 
     plans = plan([aggregate, route], dict.fromkeys(topics, 4))
 
-    assert [(each.name, each.tasks) for each in plans] == [("us-share-holders", 2 + 2 * 2), ("home-delivery", 2)]
+    assert [(each.name, each.tasks) for each in plans] == [("us-share-holders", 2 + 2 * 2), ("home-delivery", 1)]
 
 
 def test_a_query_begins_where_its_file_says(both: list[Pipeline]) -> None:
@@ -172,7 +172,7 @@ def test_a_table_join_reads_two_topics_in_one_query(shipped: Callable[..., Pipel
 
     assert topics == {*partitions, "stores-by-key.dead-letter", "sales-by-store.dead-letter"}
     assert [(each.name, each.source_topics, each.tasks, each.counts) for each in plans] == [
-        ("stores-with-sales", ("stores-by-key", "sales-by-store"), 2 + 1 + 2, True),
+        ("stores-with-sales", ("stores-by-key", "sales-by-store"), 1 + 1 + 1, True),
     ]
     access = access_of([join])
     assert [access[each] for each in ("stores-by-key", "sales-by-store")] == [{"Read", "DescribeConfigs"}] * 2
@@ -268,7 +268,7 @@ def test_what_an_event_stood_for_is_not_asked_on_the_way(shipped: Callable[..., 
 
 
 def test_realtime_queries_hold_all_their_tasks(both: list[Pipeline]) -> None:
-    assert slots_needed(plan(both, PARTITIONS)) == 4 + 4
+    assert slots_needed(plan(both, PARTITIONS)) == 4 + 1
 
 
 def test_micro_batch_queries_take_no_slot_from_realtime_ones(shipped: Callable[..., Pipeline]) -> None:

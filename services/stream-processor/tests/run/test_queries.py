@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 def test_each_shape_is_planned_with_its_shuffles(
     shipped: Callable[..., Pipeline], spark: SparkSession, contract: Contract, name: str, shuffles: int
 ) -> None:
-    plan = physical_plan(shipped(name), spark, contract)
+    plan = physical_plan(shipped(name, parallelism=2), spark, contract)
 
     assert plan.count("Exchange hashpartitioning(") == shuffles
     # The second is an aggregation's, which keeps the newest of events.

@@ -57,7 +57,7 @@ def test_changes_become_keyed_records_and_poison_becomes_dead_letters(
     assert {(each.key, each.value, each.headers[OFFSET]) for each in letters} == {(b"order-1", b"\xff", b"0")}
     assert {each.headers[PIPELINES] for each in letters} == {b"orders-by-customer", b"orders-by-item", b"orders-by-key"}
     assert all(each.headers[REASON].startswith(b"not a statecast.orders.v1.OrderChange") for each in letters)
-    assert 'stream_processor_running_tasks{query="orders-by-item"} 4.0' in processor.get("/metrics")[1]
+    assert 'stream_processor_running_tasks{query="orders-by-item"} 1.0' in processor.get("/metrics")[1]
     wait_until(lambda: "_dead_letters{" in processor.get("/metrics")[1], lambda: processor.get("/metrics")[1])
     assert processor.stop() == 0
 

@@ -23,7 +23,7 @@ REASON = f"{JOIN} waits for the first checkpoint of {TABLE}, which it joins"
 STANDS_STILL = f"{JOIN} waits for {TABLE}, which stands still"
 
 
-SPARK_IS_SHORT = "the executors give 3 task slots"
+SPARK_IS_SHORT = "the executors give 1 task slots"
 
 
 class Stubborn(FakeQuery):
@@ -224,7 +224,7 @@ def test_what_hinders_a_start_is_no_failure_and_the_others_start(both: list[Pipe
     run.fail(JOIN)
     run.look(after_s=MAX_PAUSE_S)
     assert JOIN in run.running
-    run.absent, run.slots = {}, Slots(3, 0)
+    run.absent, run.slots = {}, Slots(1, 0)
     run.look()
     assert run.starts.notes()[0].startswith(f"{TABLE} does not run: {SPARK_IS_SHORT}")
     run.slots = Slots(40, 0)

@@ -16,7 +16,7 @@ def test_memory_is_divided_over_the_stores(shipped: Callable[..., Pipeline]) -> 
     plans = plan(pipelines, dict.fromkeys(topics_of(pipelines), 4))
 
     cached = {each.name: state_settings(each).get("blockCacheSizeMB") for each in plans}
-    assert cached == {"orders-by-key": "16", "rewards-by-customer": "8"}
+    assert cached == {"orders-by-key": "16", "rewards-by-customer": "16"}
 
 
 def test_without_the_key_it_is_shared(shipped: Callable[..., Pipeline]) -> None:
@@ -26,7 +26,7 @@ def test_without_the_key_it_is_shared(shipped: Callable[..., Pipeline]) -> None:
 
 
 def test_too_little_is_refused(shipped: Callable[..., Pipeline]) -> None:
-    pipeline = shipped("rewards-by-customer", state={"memory": "15MiB"})
+    pipeline = shipped("rewards-by-customer", parallelism=2, state={"memory": "15MiB"})
     planned = plan([pipeline], dict.fromkeys(topics_of([pipeline]), 4))[0]
 
     with pytest.raises(PipelineFileError, match=r"state\.memory: is too little for 4 parts .* give 16MiB at least"):

@@ -159,6 +159,7 @@ class Additions:
             raise TopicsMissingError(missing)
         pipeline = fitted(pipeline, self.topics)
         plans = planned([pipeline], self.topics, self.settings.checkpoint_interval)
+        plans = [claim(self.checkpoints, each, self.topics.highest_epoch) for each in plans]
         old = [each for each in self.plans if each.pipeline == before]
         beside = [each for each in self.plans if each not in old]
         needed, offered = slots_needed([*beside, *plans]), self.slots()
@@ -167,7 +168,6 @@ class Additions:
                 f"there are {offered} task slots and {needed} are needed: add workers to a cluster, otherwise "
                 "restart the process"
             )
-        plans = [claim(self.checkpoints, each, self.topics.highest_epoch) for each in plans]
         waiting = [Waiting(each, self.prepare(each, self._current_contract())) for each in plans]
         is_new = [each.name for each in plans if not self.checkpoints.exists(each.name)]
         if before is not None:

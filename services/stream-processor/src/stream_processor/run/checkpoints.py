@@ -31,10 +31,11 @@ from stream_processor.spark_internals import JVM_ERRORS, CheckpointFiles, jvm_re
 
 log = structlog.get_logger()
 
+PARALLELISM = "parallelism"
 PARTITIONS = "source.partitions"
 STATE_VERSION = 5
 """Version of the state's content. Raised when an older state cannot be read any more."""
-MAY_CHANGE = {"name", "trigger", "dead_letters", "forget_deleted", "store", "state", "parallelism"}
+MAY_CHANGE = {"name", "trigger", "dead_letters", "forget_deleted", "store", "state", PARALLELISM}
 """Keys of a file that may change: state and topic hold the same things after it."""
 NAMES = {"state": "the form of the state"}
 """Names for people of the notes beside a checkpoint that are no keys of a file."""
@@ -232,7 +233,7 @@ def claim(
     plan: QueryPlan,
     highest_epoch: Callable[[str, bool], int],
 ) -> QueryPlan:
-    """Records the meaning of the query's checkpoint, and returns the plan with its epoch.
+    """Records the meaning of the query's checkpoint, and returns the plan with its epoch and the parts of its state.
 
     The epoch of a new checkpoint is one above all that the topic has.
 
@@ -245,8 +246,11 @@ def claim(
 
     Also raises CheckpointsUnusableError, NoteDamagedError among them, and the errors of `highest_epoch` (of Topics).
     """
-    note, meaning = f"{plan.name}.json", _meaning(plan)
+    note = f"{plan.name}.json"
     before, exists = _known(checkpoints, note), checkpoints.exists(plan.name)
+    if exists and before.get(PARALLELISM):
+        plan = plan.going_on(before[PARALLELISM])
+    meaning = _meaning(plan)
     epoch = int(before.pop("epoch", 0))
     written = highest_epoch(plan.sink_topic, exists) if plan.counts else 0
     if not exists:
@@ -307,7 +311,7 @@ def _meaning(plan: QueryPlan) -> dict[str, object]:
         **source,
         "sink.topic.id": plan.topics[plan.sink_topic].id,
         "sink.partitions": plan.sink_partitions if plan.shuffles else 0,
-        "parallelism": plan.parallelism if plan.shuffles else None,
+        PARALLELISM: plan.parallelism if plan.shuffles else None,
         "state": STATE_VERSION,
         **({PARTITIONS: plan.source_partitions} if plan.by_offset else {}),
         **plan.pipeline.meaning(),

@@ -25,6 +25,8 @@ GROWN = (
 )
 START_ANEW = "the process has the rows that stood there before; start it anew"
 NEW_SINK = "its keys stand in other partitions than readers look for them; give the pipeline a new name and sink"
+FORMER_PARALLELISM = 2
+"""That of files without the key when the state of an older release was made."""
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 
 
@@ -44,11 +46,11 @@ UNSEEN = TopicState("", 0)
 class QueryPlan:
     """The streaming query of a pipeline, which writes the dead letters of its sources, too.
 
-    A table join has two `source_topics`; `source_partitions` are those of all, which `read_tasks` tasks read.
-    `shuffles` follow upon the source: one by the rows, for an aggregate another by the groups, none for a pipeline that
-    keeps no state. `tasks` run at once, for good in real-time mode. `epoch` is the life of the checkpoint. Without a
-    checkpoint the query begins at `starts`, offsets by partition, or at the beginning. `topics` are those that it
-    reads, and its sink, as they were when it was planned.
+    A table join has two `source_topics`; `partitions` are those of each. `parallelism` is the number of tasks that read
+    each source with so many partitions, and of parts of the state. `shuffles` follow upon the source: one by the rows,
+    for an aggregate another by the groups, none for a pipeline that keeps no state. `tasks` run at once, for good in
+    real-time mode. `epoch` is the life of the checkpoint. Without a checkpoint the query begins at `starts`, offsets by
+    partition, or at the beginning. `topics` are those that it reads, and its sink, as they were when it was planned.
     """
 
     name: str
@@ -56,8 +58,8 @@ class QueryPlan:
     source_topics: tuple[str, ...]
     sink_topic: str
     trigger: TriggerSection
-    source_partitions: int
-    read_tasks: int
+    partitions: tuple[int, ...]
+    parallelism: int = 1
     shuffles: int = 0
     epoch: int = 0
     starts: Mapping[int, int] | None = None
@@ -65,13 +67,19 @@ class QueryPlan:
     topics: Mapping[str, TopicState] = field(default_factory=dict)
 
     @property
-    def tasks(self) -> int:
-        return self.read_tasks + self.shuffles * self.parallelism
+    def source_partitions(self) -> int:
+        return sum(self.partitions)
 
     @property
-    def parallelism(self) -> int:
-        """The tasks of each shuffle, and of each source with so many partitions."""
-        return self.pipeline.definition.parallelism
+    def tasks(self) -> int:
+        readers = sum(min(each, self.parallelism) for each in self.partitions)
+        if readers == self.parallelism == 1:
+            return 1  # OneTask.java removes the shuffles of a real-time query, and Spark those after coalesce(1)
+        return readers + self.shuffles * self.parallelism
+
+    def going_on(self, parts: int) -> "QueryPlan":
+        """Returns the plan for a state that has so many parts already, unless the file says how many."""
+        return self if self.pipeline.definition.parallelism else replace(self, parallelism=parts)
 
     @property
     def counts(self) -> bool:
@@ -244,9 +252,8 @@ def plan(
     plans = []
     for pipeline in pipelines:
         sources, sink = pipeline.source_topics, pipeline.sink_topic
-        taken = [partitions[each] for each in sources]
-        tasks = sum(min(each, pipeline.definition.parallelism) for each in taken)
-        counts = sum(taken), tasks, pipeline.shuffles
+        taken = tuple(partitions[each] for each in sources)
+        counts = taken, pipeline.definition.parallelism or 1, pipeline.shuffles
         planned = QueryPlan(pipeline.name, pipeline, sources, sink, _trigger(pipeline, checkpoint), *counts)
         plans.append(replace(planned, sink_partitions=partitions[sink]))
     return plans

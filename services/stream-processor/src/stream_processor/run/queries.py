@@ -71,8 +71,8 @@ def _written(plan: QueryPlan, spark: SparkSession, contract: Contract, kafka: Ma
     session.conf.set("spark.sql.shuffle.partitions", plan.parallelism)
     for name, value in state_settings(plan).items():
         session.conf.set(f"{ROCKSDB}.{name}", value)
-    begin = plan.starts, plan.first_checkpoint
-    sources = [read_changes(session, kafka, topic, plan.pipeline, *begin) for topic in plan.source_topics]
+    reading = plan.parallelism, plan.starts, plan.first_checkpoint
+    sources = [read_changes(session, kafka, topic, plan.pipeline, *reading) for topic in plan.source_topics]
     functions = Functions(session, contract, kafka)
     return written_records(sources, plan.pipeline, plan.sink_partitions, plan.epoch, functions)
 

@@ -28,7 +28,7 @@ from stream_processor.run.checkpoints import Checkpoints, claim, open_checkpoint
 from stream_processor.run.first_loads import FirstLoads
 from stream_processor.run.letters import DeadLetterLimits, read_dead_letters
 from stream_processor.run.output import Output, SinkTail, summary
-from stream_processor.run.plan import QueryPlan, access_of, choose_master, slots_needed
+from stream_processor.run.plan import FORMER_PARALLELISM, QueryPlan, access_of, choose_master, slots_needed
 from stream_processor.run.queries import Prepared, prepare
 from stream_processor.run.restarts import Restarts
 from stream_processor.run.session import drain, missing_slots, start_session, stop
@@ -83,7 +83,9 @@ class Runner:
         keyed = any(each.shuffles for each in pipelines)
         if keyed and not self._wait(CheckpointedGroup(self.settings).refused, TOPICS_POLL_S):
             return
-        checkpoints = open_checkpoints(self.settings.checkpoints, partial(self._session, all_plans))
+        # Only the notes beside the checkpoints say how many parts a state has.
+        largest = [each.going_on(FORMER_PARALLELISM) for each in all_plans]
+        checkpoints = open_checkpoints(self.settings.checkpoints, partial(self._session, largest))
         with checkpoints.hold():
             with self._broker():
                 plans = _sound(list(_claimed(all_plans, topics, checkpoints, refused)), refused)

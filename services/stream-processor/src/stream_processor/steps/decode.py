@@ -26,19 +26,20 @@ def read_changes(
     kafka: Mapping[str, str],
     topic: str,
     pipeline: Pipeline,
+    tasks: int,
     starts: Mapping[int, int] | None,
     first_checkpoint: timedelta,
 ) -> DataFrame:
     """Reads Kafka's columns of the topic: key, value, topic, partition, offset, headers and more.
 
     Without a checkpoint it is read from `starts`, an offset for each partition, by default from its beginning. At most
-    `parallelism` tasks read it. In real-time mode the first batch of a run ends after `first_checkpoint`, which is not
+    `tasks` tasks read it. In real-time mode the first batch of a run ends after `first_checkpoint`, which is not
     more than the interval of its checkpoints.
 
     The query fails when records that it has not read are gone, rather than going on with a gap. Records of aborted
     transactions are left out; an open one holds back the records behind it in its partition.
     """
-    trigger, tasks = pipeline.definition.trigger, pipeline.definition.parallelism
+    trigger = pipeline.definition.trigger
     reader = (
         spark.readStream.format("kafka" if trigger.mode == "micro-batch" else REALTIME_SOURCE)
         .options(**{f"kafka.{name}": value for name, value in kafka.items()})
