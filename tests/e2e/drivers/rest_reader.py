@@ -1,6 +1,7 @@
 """A client that reads one order all the time, and keeps every answer."""
 
 import threading
+from itertools import pairwise
 
 import httpx
 
@@ -17,6 +18,12 @@ class RestReader:
         self._client, self._path = client, f"/update/orders/{order_id}"
         self.offsets: list[int] = []
         self.failures: list[str] = []
+
+    @property
+    def backward(self) -> list[str]:
+        """The answers that were older than the one before, by their places and offsets."""
+        steps = enumerate(pairwise(self.offsets), start=1)
+        return [f"answer {number}: {before} → {after}" for number, (before, after) in steps if after < before]
 
     def read_until(self, done: threading.Event) -> None:
         """Goes on until `done` is set."""
