@@ -5,35 +5,37 @@ import multiprocessing
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
-from bench import scale_listing
 from bench.results import Measured, Suite, combine, measure_each, repeat
+from bench.scale_listing import listing
 from bench.scale_members import ZONES, run_members, store_topics
-from bench.scale_sizes import points, size, slopes
+from bench.scale_sizes import LARGE, Sizes, points, size, slopes
 from query_service.cluster.shard_map import RULES, Member, ShardMap
 from query_service.cluster.view import View
 from query_service.storage.store_directory import Topic
 from testkit.broker import BrokerProcess
+from testkit.keyed_topic_writers import row_key, row_record
 from testkit.ports import free_port
+from testkit.query_cluster import REPLICAS
 from testkit.query_service import store_definition
 from testkit.relay import Relay
 from testkit.topics import create_topic
 
-PARTITIONS = 16
 MEMBERS_PER_PROCESS = 10
 REST_S = 30.0
 """Without the list that each member reads every five minutes though nothing has changed."""
 KNOWN_S = 120.0
 
 
-@contextmanager
-def members(numbers: Sequence[int], bootstrap: str, stores: int) -> Iterator[list[Connection]]:
-    """Runs members in processes of some each; they leave at the end of the block."""
+@asynccontextmanager
+async def members(numbers: Sequence[int], bootstrap: str, stores: int) -> AsyncIterator[list[Connection]]:
+    """Runs members in processes of some each, which join as the block begins, and leave at its end."""
     context = multiprocessing.get_context("spawn")
     connections = []
     for at in range(0, len(numbers), MEMBERS_PER_PROCESS):
@@ -41,11 +43,16 @@ def members(numbers: Sequence[int], bootstrap: str, stores: int) -> Iterator[lis
         some = numbers[at : at + MEMBERS_PER_PROCESS]
         context.Process(target=run_members, args=(theirs, some, bootstrap, "scale", stores), daemon=True).start()
         connections.append(ours)
+    await _answers(connections)
     yield connections
     for connection in connections:
         connection.send(None)
-    for connection in connections:
-        connection.recv()
+    await _answers(connections)
+
+
+async def _answers(connections: Sequence[Connection]) -> list[Any]:
+    """Receives one message of each, in a thread: the relay to the broker runs on this event loop."""
+    return [await asyncio.to_thread(connection.recv) for connection in connections]
 
 
 async def until_known(connections: Sequence[Connection], count: int) -> float:
@@ -55,47 +62,49 @@ async def until_known(connections: Sequence[Connection], count: int) -> float:
         while True:
             for connection in connections:
                 connection.send("known")
-            known = [each for connection in connections for each in await asyncio.to_thread(connection.recv)]
-            if set(known) == {count}:
+            known = {each for answer in await _answers(connections) for each in answer}
+            if known == {count}:
                 return time.monotonic() - began
             await asyncio.sleep(0.02)
 
 
-async def membership(instances: int, stores: int) -> dict[str, float]:
+async def membership(sizes: Sizes) -> dict[str, float]:
     """Measures the bytes between members and broker, at rest and when one joins and leaves, and how soon all know."""
-    name, port = f"membership_{instances}x{stores}", free_port()
+    port, instances, stores = free_port(), sizes.instances, sizes.stores
     advertised = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}"}
     with tempfile.TemporaryDirectory() as directory:
         broker = BrokerProcess(Path(directory), settings=advertised)
         with broker.running():
             async with Relay(broker.bootstrap, port=port) as relay:
                 for topic in store_topics(stores).values():
-                    await asyncio.to_thread(create_topic, relay.address, topic, 1)
-                with members(range(instances), relay.address, stores) as connections:
+                    await asyncio.to_thread(create_topic, relay.address, topic, sizes.partitions)
+                async with members(range(instances), relay.address, stores) as connections:
                     await until_known(connections, instances)
                     began = relay.passed_bytes
                     await asyncio.sleep(REST_S)
                     before = relay.passed_bytes
-                    with members([instances], relay.address, stores) as newcomer:
+                    async with members([instances], relay.address, stores) as newcomer:
                         joined_s = await until_known([*connections, *newcomer], instances + 1)
-                    left_s = await until_known(connections, instances)
+                        leaves = time.monotonic()
+                    await until_known(connections, instances)
+                    left_s = time.monotonic() - leaves
                     changed = relay.passed_bytes - before
     return {
-        f"{name}_rest_bytes_per_s": round((before - began) / REST_S),
-        f"{name}_change_kb": round(changed / 2048),
-        f"{name}_join_known_ms": round(joined_s * 1000),
-        f"{name}_leave_known_ms": round(left_s * 1000),
+        "membership_rest_bytes_per_s": round((before - began) / REST_S),
+        "membership_change_kb": round(changed / 2048),
+        "membership_join_known_ms": round(joined_s * 1000),
+        "membership_leave_known_ms": round(left_s * 1000),
     }
 
 
-async def first_map(instances: int, stores: int) -> dict[str, float]:
+async def first_map(sizes: Sizes) -> dict[str, float]:
     """Returns how long the first map takes, and how long it holds the event loop at most."""
     everyone = [
         Member(f"query-{number}", f"h{number}:1", f"h{number}:2", 1, (), ZONES[number % len(ZONES)], RULES)
-        for number in range(instances)
+        for number in range(sizes.instances)
     ]
-    view = View(everyone[0], [store_definition(name) for name in store_topics(stores)], 2)
-    view.topics = {each.topic: Topic(each.topic, "id", 1, PARTITIONS) for each in view.stores.values()}
+    view = View(everyone[0], [store_definition(name) for name in store_topics(sizes.stores)], REPLICAS)
+    view.topics = {each.topic: Topic(each.topic, "id", 1, sizes.partitions) for each in view.stores.values()}
     held: list[float] = []
 
     async def tick() -> None:
@@ -107,40 +116,40 @@ async def first_map(instances: int, stores: int) -> dict[str, float]:
 
     ticking = asyncio.create_task(tick())
     await asyncio.sleep(0)
-    view.shard_map = ShardMap(frozenset(everyone), 2)
+    view.shard_map = ShardMap(frozenset(everyone), REPLICAS)
     began = time.monotonic()
     await view.rank()
     view.assigned()
     took_s = time.monotonic() - began
     await asyncio.sleep(0)
     ticking.cancel()
-    name = f"first_map_{instances}x{stores}"
-    return {f"{name}_ms": round(took_s * 1000, 1), f"{name}_loop_held_ms": round(max(held) * 1000, 1)}
+    return {"first_map_ms": round(took_s * 1000, 1), "first_map_loop_held_ms": round(max(held) * 1000, 1)}
 
 
-async def listing(instances: int, stores: int) -> dict[str, float]:
-    """Measures the bytes a second with which all instances list their partitions to each other."""
-    return await scale_listing.listing(instances, stores, PARTITIONS)
+Measurement = Callable[[Sizes], dict[str, float]]
 
 
-Measurement = Callable[[int, int], Awaitable[dict[str, float]]]
+def _run(measurement: Callable[[Sizes], Coroutine[None, None, dict[str, float]]]) -> Measurement:
+    return lambda sizes: asyncio.run(measurement(sizes))
 
 
-def _run(measurement: Measurement, instances: int, stores: int) -> dict[str, float]:
-    async def run() -> dict[str, float]:
-        return await measurement(instances, stores)
-
-    return asyncio.run(run())
+MEMBERS = {**points("partitions", "instances", "stores"), LARGE.point: LARGE}
 
 
-CLUSTERS = ((2, 1), (10, 20), (50, 100))
+def measure_point(measurement: Measurement, sizes: Sizes) -> dict[str, float]:
+    """Returns the figures of one cluster, each with the name of the point at its end."""
+    return {f"{metric}.{sizes.point}": figure for metric, figure in measurement(sizes).items()}
+
+
 MEASUREMENTS: dict[str, Callable[[], dict[str, float]]] = {
-    **{
-        f"{measure.__name__}.{instances}x{stores}": partial(_run, measure, instances, stores)
-        for measure in (first_map, listing, membership)
-        for instances, stores in CLUSTERS
-    },
-    **{f"size.{point}": partial(size, point) for point in points()},
+    f"{name}.{point}": partial(measure_point, measurement, sizes)
+    for name, measurement, clusters in (
+        ("first_map", _run(first_map), MEMBERS),
+        ("listing", _run(listing), MEMBERS),
+        ("membership", _run(membership), MEMBERS),
+        ("size", size, points()),
+    )
+    for point, sizes in clusters.items()
 }
 
 
@@ -155,7 +164,12 @@ SUITE = Suite(
     description=__doc__,
     measurements=tuple(MEASUREMENTS),
     options={"runs": 1},
-    settings={"partitions": PARTITIONS, "rest_s": REST_S, "members_per_process": MEMBERS_PER_PROCESS},
+    settings={
+        "replicas": REPLICAS,
+        "row_bytes": len(row_key(0)) + len(row_record(0, 1)),
+        "rest_s": REST_S,
+        "members_per_process": MEMBERS_PER_PROCESS,
+    },
     measure=measure,
 )
 

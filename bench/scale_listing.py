@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 from prometheus_client import CollectorRegistry
 
+from bench.scale_sizes import Sizes
 from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
 from query_service.metrics import Metrics
@@ -23,26 +24,27 @@ from query_service.storage.progress import Progress
 from query_service.storage.replica import Replica
 from query_service.storage.store import PartitionStore
 from query_service.storage.store_directory import Topic
+from testkit.query_cluster import REPLICAS
 from testkit.query_service import call_limits, preference_of, serve, store_definition
 from testkit.relay import Relay
 
-_REPLICAS = 2
 _ENDS_S = 0.25
 _REST_S = 10.0
 
 
-async def listing(instances: int, stores: int, partitions: int) -> dict[str, float]:
+async def listing(sizes: Sizes) -> dict[str, float]:
     """Returns the bytes a second of all instances: one pair is measured, and multiplied by the number of pairs.
 
     The instance that is asked holds its share of the partitions.
     """
+    instances, stores = sizes.instances, sizes.stores
     me = Member("query-service-0.query-service.statecast.svc.cluster.local", "h:1", "h:2", 1)
     metrics, clock = Metrics(CollectorRegistry()), time.monotonic
     definitions = [store_definition(f"store-{number:03d}") for number in range(stores)]
-    view = View(me, definitions, _REPLICAS)
-    topic = Topic("topic", "id", 1 << 62, partitions)
-    view.topics, view.shard_map = {"topic": topic}, ShardMap(frozenset({me}), _REPLICAS)
-    for number in range(math.ceil(min(_REPLICAS, instances) * stores * partitions / instances)):
+    view = View(me, definitions, REPLICAS)
+    topic = Topic("topic", "id", 1 << 62, sizes.partitions)
+    view.topics, view.shard_map = {"topic": topic}, ShardMap(frozenset({me}), REPLICAS)
+    for number in range(math.ceil(min(REPLICAS, instances) * stores * sizes.partitions / instances)):
         definition, partition = definitions[number % stores], number // stores
         progress = Progress(1_000_000, 2.0, clock)
         store, changes = PartitionStore(MemoryEngine(), definition), Changes(asyncio.get_running_loop(), lambda: 0, -1)
@@ -66,7 +68,7 @@ async def listing(instances: int, stores: int, partitions: int) -> dict[str, flo
             bytes_per_s = (relay.passed_bytes - began) / (clock() - at)
             await peers.keep(())
         await server.stop(0)
-    return {f"listing_{instances}x{stores}_bytes_per_s": round(bytes_per_s * instances * (instances - 1))}
+    return {"listing_bytes_per_s": round(bytes_per_s * instances * (instances - 1))}
 
 
 async def _ends(view: View, seconds: float) -> None:

@@ -70,8 +70,12 @@ class ScaledMember:
 
 
 def run_members(connection: Connection, numbers: Sequence[int], bootstrap: str, group: str, stores: int) -> None:
-    """Runs these members, and answers each message with how many members each of them knows; ends after None."""
+    """Runs these members, and answers each message with how many members each of them knows; ends after None.
+
+    Sends True before they join: what comes before is Python's own start.
+    """
     members = [ScaledMember(number, bootstrap, group, stores) for number in numbers]
+    connection.send(True)
     for member in members:
         member.start()
     while connection.recv() is not None:

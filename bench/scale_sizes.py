@@ -3,13 +3,12 @@
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass
 
 import uvloop
 
 from bench.lookups import measure_gets
-from bench.query import LOOKED_UP, failover, spread_keys
+from bench.query import LOOKED_UP, failover, keys_by_owner, spread_keys
 from bench.query_restore import timed_start
 from bench.query_rig import QueryRig, query_rig
 from testkit.keyed_topic_writers import write_rows
@@ -17,6 +16,7 @@ from testkit.query_cluster import MESSAGE, STORE, QueryInstance
 
 SETTLE_S = 5.0
 REST_S = 10.0
+"""So long that the metric of bytes on disk, which is set every ten seconds, is of after the start."""
 ROWS_OF_FURTHER_STORES = 1_000
 
 
@@ -29,51 +29,57 @@ class Sizes:
     instances: int = 2
     stores: int = 1
 
+    @property
+    def point(self) -> str:
+        """The name: `base`, or the sizes that differ from it."""
+        grown = [f"{axis}_{value}" for axis, value in asdict(self).items() if value != getattr(Sizes(), axis)]
+        return "_".join(grown) or "base"
+
 
 AXES = {
-    "rows": (1_000_000, 10_000_000),
-    "partitions": (64, 256),
-    "instances": (4, 8),
-    "stores": (10, 100),
+    "rows": [Sizes(rows=value) for value in (100_000, 1_000_000, 10_000_000)],
+    "partitions": [Sizes(partitions=value) for value in (4, 64, 256)],
+    "instances": [Sizes(partitions=64, instances=value) for value in (2, 10, 50)],
+    "stores": [Sizes(stores=value) for value in (1, 10, 100)],
 }
-"""The values to which each size grows while the others stay as `Sizes` has them: those are the point `base`."""
+"""The clusters in which one size grows and the others stay; of 4 partitions, most of 50 instances would hold none."""
+
+LARGE = Sizes(partitions=16, instances=50, stores=100)
+"""A cluster of which only the membership, the listing of partitions and the first map are measured."""
 
 
-def points() -> dict[str, Sizes]:
-    """Returns the measured clusters by name."""
-    grown = {f"{axis}_{value}": replace(Sizes(), **{axis: value}) for axis, values in AXES.items() for value in values}
-    return {"base": Sizes(), **grown}
+def points(*axes: str) -> dict[str, Sizes]:
+    """Returns the clusters of these axes by name, each once."""
+    return {sizes.point: sizes for axis in axes or AXES for sizes in AXES[axis]}
 
 
-def size(point: str) -> dict[str, float]:
+def size(sizes: Sizes) -> dict[str, float]:
     """Measures one cluster of real processes: alone, together at rest, under gets, and when one is killed.
 
     `restart_s` and `restore_s` are one instance alone, from the start of its process until it serves all, with its disk
-    and from the topic with an empty one. `rss_mb` and `disk_mb` are the mean of the instances, `rest_cores` the sum.
+    and from the topic with an empty one. `rss_mb` and `disk_mb` are the mean of the instances, `rest_cores` the sum;
+    `disk_mb` leaves out partitions that moved away as instances joined.
     """
-    sizes = points()[point]
     names = [f"query-{number}" for number in range(1, sizes.instances + 1)]
     with query_rig(sizes.rows, names, sizes.partitions) as rig:
         for number in range(1, sizes.stores):
             rig.cluster.add_store(f"store-{number:03d}", MESSAGE)
             write_rows(rig.cluster.bootstrap, f"store-{number:03d}", ROWS_OF_FURTHER_STORES, 1)
-        measured = _starts(rig, sizes) | _rest(rig.only(*names)) | _reads(rig)
-    return {f"{metric}.{point}": figure for metric, figure in measured.items()}
+        return _starts(rig, sizes) | _rest(rig.only(*names)) | _reads(rig)
 
 
 def slopes(figures: Mapping[str, float]) -> dict[str, float]:
-    """Returns how each metric grows with each size, from the base to the largest: 1 as the size itself, 0 not at all.
+    """Returns how each metric grows along each axis, from the first point to the last: 1 as the size, 0 not at all.
 
     It is the exponent of a power law through both points. A figure that is 0 has none.
     """
     growth = {}
-    for name, first in figures.items():
-        metric, _, point = name.rpartition(".")
-        for axis, values in AXES.items() if point == "base" else ():
-            last = figures.get(f"{metric}.{axis}_{values[-1]}", 0)
-            if first > 0 and last > 0:
-                ratio = values[-1] / getattr(Sizes(), axis)
-                growth[f"{metric}_slope.{axis}"] = round(math.log(last / first) / math.log(ratio), 2)
+    for metric in dict.fromkeys(name.rpartition(".")[0] for name in figures):
+        for axis, (first, *_, last) in AXES.items():
+            low, high = (figures.get(f"{metric}.{sizes.point}", 0) for sizes in (first, last))
+            if low > 0 and high > 0:
+                ratio = getattr(last, axis) / getattr(first, axis)
+                growth[f"{metric}_slope.{axis}"] = round(math.log(high / low) / math.log(ratio), 2)
     return growth
 
 
@@ -84,6 +90,8 @@ def _starts(rig: QueryRig, sizes: Sizes) -> dict[str, float]:
     instance.drain(60)
     instance.wipe()
     restore = timed_start(rig, instance, sizes.partitions * sizes.stores)
+    instance.drain(60)
+    instance.wipe()  # it would keep the memory and the disk of all partitions, of which it has a share from now on
     return {
         "restart_s": round(restart["restore_start_ms"] / 1000, 1),
         "restore_s": round(restore["restore_start_ms"] / 1000, 1),
@@ -98,19 +106,21 @@ def _rest(instances: Sequence[QueryInstance]) -> dict[str, float]:
     return {
         "rest_cores": round(cores, 3),
         "rss_mb": round(sum(each.rss_bytes for each in instances) / len(instances) / 1e6, 1),
-        "disk_mb": round(sum(_disk_bytes(each.data) for each in instances) / len(instances) / 1e6, 1),
+        "disk_mb": round(sum(map(_held_bytes, instances)) / len(instances) / 1e6, 1),
     }
 
 
+def _held_bytes(instance: QueryInstance) -> float:
+    return instance.metric("query_service_disk_bytes", kind="held")
+
+
 def _reads(rig: QueryRig) -> dict[str, float]:
-    first, *_ = rig.only(*rig.names)
-    gets = uvloop.run(measure_gets(first.address, spread_keys(rig.rows, LOOKED_UP), STORE))
+    keys = spread_keys(rig.rows, LOOKED_UP)
+    first, *_ = instances = rig.only(*rig.names)
+    owners = keys_by_owner(first.address, keys)
+    asked = next(each for each in instances if each.name in owners)
+    gets = uvloop.run(measure_gets(asked.address, keys, STORE))
     kept = ("gets_per_s.owner", "get_ms_p99.owner", "gets_per_s.forwarded")
     return {name.replace(".", "_"): gets[name] for name in kept} | {
         name: figure for name, figure in failover(rig).items() if not name.endswith(".calm")
     }
-
-
-def _disk_bytes(directory: Path) -> int:
-    """Returns the bytes that the files take on the disk."""
-    return sum(path.stat().st_blocks * 512 for path in directory.rglob("*") if path.is_file())

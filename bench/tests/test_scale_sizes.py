@@ -1,6 +1,8 @@
 """How a cluster's figures grow with its sizes."""
 
-from bench.scale_sizes import points, slopes
+from dataclasses import replace
+
+from bench.scale_sizes import AXES, slopes
 
 
 def test_a_slope_is_the_exponent_between_the_base_and_the_largest_size() -> None:
@@ -15,7 +17,24 @@ def test_a_figure_that_does_not_grow_has_the_slope_0_and_one_without_a_value_non
     assert slopes(figures) == {"rss_mb_slope.stores": 0.0}
 
 
-def test_each_point_differs_from_the_base_in_one_size() -> None:
-    base, *grown = map(vars, points().values())
+def test_each_point_of_an_axis_differs_from_the_first_in_one_size() -> None:
+    for axis, (first, *grown) in AXES.items():
+        assert [replace(sizes, **{axis: getattr(first, axis)}) for sizes in grown] == [first] * len(grown)
 
-    assert [sum(base[size] != other[size] for size in base) for other in grown] == [1] * len(grown)
+
+def test_points_are_named_by_what_differs_from_the_base() -> None:
+    assert [sizes.point for sizes in AXES["instances"]] == [
+        "partitions_64",
+        "partitions_64_instances_10",
+        "partitions_64_instances_50",
+    ]
+
+
+def test_a_slope_along_instances_begins_where_they_share_more_partitions() -> None:
+    figures = {
+        "rss_mb.base": 50.0,
+        "rss_mb.partitions_64": 100.0,
+        "rss_mb.partitions_64_instances_50": 100.0,
+    }
+
+    assert slopes(figures) == {"rss_mb_slope.instances": 0.0}
