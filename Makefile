@@ -280,6 +280,11 @@ soak: install ## Check that the memory of edge and query-service stays flat whil
 .PHONY: bench-scale
 bench-scale: install ## Measure a query-service cluster as its rows, partitions, instances and stores grow
 	$(BIN)/python -m bench.scale
+	$(BIN)/python -m bench.scale_page
+
+.PHONY: sizing-page
+sizing-page: install ## Write docs/sizing.md and its plots from the results of bench-scale
+	$(BIN)/python -m bench.scale_page
 
 .PHONY: bench-edge
 bench-edge: install ## Measure one ws-edge with 5,000 sockets
