@@ -37,6 +37,7 @@ def executors(deployment: Deployment) -> Iterator[None]:
     """The other form of the processor, as README.md says; at the end there is the one that shares a pod again."""
     deployment.install_executors()
     deployment.wait_settled(PROCESSOR, EXECUTORS_NAMESPACE)
+    wait_caught_up(deployment)
     yield
     deployment.remove_executors()
     deployment.wait_settled(PROCESSOR)
