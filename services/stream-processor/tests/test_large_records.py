@@ -7,8 +7,10 @@ from string import ascii_letters
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from stream_processor.steps.dead_letters import REASON
+from statecast.orders.v1.order_pb2 import OrderChange
+from stream_processor.steps.dead_letters import PIPELINES, REASON
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.model import by_order, model, wait_for_state
 from testkit.stream_processor.process import Processor, wait_until
@@ -39,4 +41,37 @@ def test_a_large_row_with_a_large_key_ends_nothing(
     [letter] = read_topic(kafka, letters)
     assert letter.headers[REASON] == b"after.order_id has more than 1,024 characters, a key takes no more"
     assert letter.value == change(None, large, 2).SerializeToString()
+    assert processor.stop() == 0
+
+
+def test_a_sink_that_takes_smaller_records_meanwhile_ends_no_pipeline(
+    kafka: str, prefix: str, start_processor: Callable[..., Processor]
+) -> None:
+    processor = start_processor(prefix, checkpoint_interval="5s")
+    processor.start()
+    processor.wait_ready()
+    producer = Producer({"bootstrap.servers": kafka})
+
+    def send(number: int, order_id: str, characters: int = 1) -> OrderChange:
+        row = order(order_id)
+        row.tracking_number = "".join(Random(number).choices(ascii_letters, k=characters))
+        sent = change(None, row, number)
+        producer.produce(f"{prefix}orders", sent.SerializeToString(), b"any", 0)
+        producer.flush()
+        return sent
+
+    first = send(1, "a")
+    wait_for_state(partial(read_topic, kafka, f"{prefix}orders-by-key"), model([first], by_order), processor)
+    smaller = ConfigEntry("max.message.bytes", "40000", incremental_operation=AlterConfigOpType.SET)
+    sink = ConfigResource(ResourceType.TOPIC, f"{prefix}orders-by-key", incremental_configs=[smaller])
+    admin = AdminClient({"bootstrap.servers": kafka})
+    admin.incremental_alter_configs([sink])[sink].result()
+    send(2, "large", 60_000)
+    last = send(3, "b")
+
+    wait_for_state(partial(read_topic, kafka, f"{prefix}orders-by-key"), model([first, last], by_order), processor)
+    letters = partial(read_topic, kafka, f"{prefix}orders.dead-letter")
+    wait_until(letters, lambda: processor.log)
+    assert {letter.headers[PIPELINES] for letter in letters()} == {b"orders-by-key"}
+    assert all(letter.headers[REASON].endswith(b"takes 23616 (max.message.bytes)") for letter in letters())
     assert processor.stop() == 0

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -152,9 +152,10 @@ class Runner:
                 return prepare(plan, spark, contract, kafka, checkpoints)
 
             def prepared_again(plan: QueryPlan) -> Prepared:
-                # The mounted files may have more messages than when the run began.
+                # The mounted files may have more messages than when the run began, and topics take smaller records.
                 contract = Contract(self.settings.with_descriptors(MessageTypes.read).descriptor_set)
-                again = claim(checkpoints, plan, topics.highest_epoch)
+                fit = replace(plan, pipeline=fitted(plan.pipeline, topics))
+                again = claim(checkpoints, fit, topics.highest_epoch)
                 return again, prepared(again, contract)
 
             # Each takes Spark a second or more while its code is cold.
