@@ -8,25 +8,25 @@ import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** The bytes that the functions of one expression may still make of one row, per thread. */
+/** Counts the bytes that the functions of one expression may still make of one row, per thread. */
 final class Allowance {
-  /** Far beyond a record that Kafka takes, and far below a JVM's memory, which a query does not survive the lack of. */
+  /** Far above any record in Kafka, and far below the memory of a JVM: no query survives when that runs out. */
   static final long BYTES = 64L << 20;
 
-  /** Of an element or field, beside its own bytes: a reference, and the objects that Spark makes for it. */
+  /** The bytes of an element or field beside its own value: a reference, and the objects that Spark makes for it. */
   private static final int ELEMENT_BYTES = 64;
   private static final ThreadLocal<long[]> LEFT = ThreadLocal.withInitial(() -> new long[] {Long.MAX_VALUE});
 
   private Allowance() {}
 
-  /** Thrown where the allowance does not suffice; without a stack, since rows decide on how often. */
+  /** Reports that the allowance is exceeded; without a stack trace, because rows decide how often that happens. */
   static final class ExceededException extends RuntimeException {
     ExceededException() {
       super("an expression makes more than " + BYTES + " bytes of a row", null, false, false);
     }
   }
 
-  /** Begins an expression. Returns what was left of the one around it, for {@link #end}. */
+  /** Begins an expression. Returns the rest of the enclosing expression's allowance, for {@link #end}. */
   static long begin() {
     long[] left = LEFT.get();
     long outer = left[0];
@@ -38,7 +38,7 @@ final class Allowance {
     LEFT.get()[0] = outer;
   }
 
-  /** Takes the bytes off what is left. */
+  /** Subtracts the bytes from the rest. */
   static void take(long bytes) {
     long[] left = LEFT.get();
     left[0] -= bytes;
@@ -47,12 +47,12 @@ final class Allowance {
     }
   }
 
-  /** Takes a copy of the value off what is left. */
+  /** Subtracts the bytes of a copy of the value from the rest. */
   static void takeCopy(Object value) {
     take(size(value, LEFT.get()[0]));
   }
 
-  /** Whether so many copies of the value would fit in what is left; takes nothing. */
+  /** Checks that so many copies of the value fit into the rest; subtracts nothing. */
   static void check(Object value, double copies) {
     long left = LEFT.get()[0];
     if (copies > 0 && size(value, left) * copies > left) {
@@ -60,7 +60,7 @@ final class Allowance {
     }
   }
 
-  /** The bytes of the value itself, without those of the values that it refers to. */
+  /** Returns the bytes of the value itself, without those of the values that it refers to. */
   static long ownSize(Object value) {
     if (value instanceof GenericArrayData array) {
       return (long) array.numElements() * ELEMENT_BYTES;
@@ -68,7 +68,7 @@ final class Allowance {
     return value instanceof GenericInternalRow row ? (long) row.numFields() * ELEMENT_BYTES : size(value, 0);
   }
 
-  /** The bytes of the value as Spark copies it, with all that it refers to; it stops counting beyond `enough`. */
+  /** Returns the bytes of the value as Spark copies it, with all that it refers to; stops counting beyond `enough`. */
   static long size(Object value, long enough) {
     if (value instanceof UTF8String text) {
       return text.numBytes();

@@ -5,10 +5,10 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import scala.collection.immutable.Seq;
 
 /**
- * An expression of a pipeline's file: null where it cannot be computed for a row, or makes more of it than {@link
- * Allowance} lets it. So no value of any row ends a query.
+ * Computes an expression of a pipeline's file. Gives null if it fails for a row, or makes more than {@link Allowance}
+ * permits, so that no value of a row ends a query.
  *
- * <p>A regular expression that recurses too deeply in a long text is such a failure. Lack of memory is none: nothing
+ * <p>A regular expression that recurses too deeply in a long text is such a failure. A lack of memory is not: nothing
  * survives it, which is why there is an allowance.
  */
 public final class Attempt extends Interpreted {

@@ -14,11 +14,11 @@ import org.apache.spark.unsafe.Platform;
 import org.apache.spark.sql.catalyst.expressions.XXH64;
 
 /**
- * How often each value is in a collection of which values come and go, as far as a bound goes.
+ * Counts the values of a collection in which values come and go, within bounds on their number and bytes.
  *
- * <p>It knows exactly all values up to a last one, the `horizon`, which falls when there are too many. Of those behind it
- * only their number is known and the sum of their hashes. Both are zero when all of them have gone, and then there is no
- * horizon. Counts may be negative for a while, because values come and go in any order.
+ * <p>It counts exactly all values up to a last one, the `horizon`, which moves down when there are too many. Of the
+ * values behind it, it keeps only their number and the sum of their hashes. Both are zero when all of them have gone,
+ * and then there is no horizon. Counts may be negative for a while, because values come and go in any order.
  */
 final class BoundedBag {
   private static final long SEED = 42;
@@ -27,7 +27,7 @@ final class BoundedBag {
   private final int maxValues;
   private final int maxBytes;
   private int bytes;
-  /** The last value that is known; null when all are. */
+  /** The last value that is counted exactly; null when all are. */
   private byte[] horizon;
   private long behind;
   private long hashesBehind;
@@ -37,7 +37,7 @@ final class BoundedBag {
     this.maxBytes = maxBytes;
   }
 
-  /** The bag that {@link #bytes} has written; an empty one for null. */
+  /** Reads the bag that {@link #bytes} has written; null gives an empty one. */
   static BoundedBag of(byte[] written, int maxValues, int maxBytes) {
     BoundedBag bag = new BoundedBag(maxValues, maxBytes);
     if (written == null) {
@@ -80,13 +80,13 @@ final class BoundedBag {
     return written.toByteArray();
   }
 
-  /** Counts the value so many times more, or less. */
+  /** Adds `times`, which may be negative, to the count of the value. */
   void count(byte[] value, long times) {
     put(value, times);
     settle();
   }
 
-  /** The first values that are there, so many and of so many bytes at most. */
+  /** Returns the first values that are present, at most so many and of at most so many bytes. */
   List<byte[]> first(int maxValues, int maxBytes) {
     List<byte[]> values = new ArrayList<>();
     int taken = 0;
@@ -102,7 +102,7 @@ final class BoundedBag {
     return values;
   }
 
-  /** Whether there are other values than the first so many. */
+  /** Returns whether more than so many values are present. */
   boolean hasMoreThan(int values) {
     return horizon != null || counts.values().stream().filter(times -> times > 0).count() > values;
   }
@@ -123,7 +123,9 @@ final class BoundedBag {
     bytes += (after == 0 ? 0 : value.length) - (before == null ? 0 : value.length);
   }
 
-  /** Moves what is too much, or behind the horizon, out of the counts; forgets a horizon that nothing is behind. */
+  /**
+   * Moves values that are too many, or behind the horizon, out of the counts; removes a horizon with nothing behind it.
+   */
   private void settle() {
     while (!counts.isEmpty() && (isTooLarge() || isBehind(counts.lastKey()))) {
       Map.Entry<byte[], Long> last = counts.pollLastEntry();

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import scala.collection.immutable.Seq;
 
-/** A call whose result is taken off the {@link Allowance}. */
+/** Subtracts the bytes of a call's result from the {@link Allowance}. */
 public final class Charged extends Interpreted {
   public Charged(Expression child) {
     super(child);

@@ -18,7 +18,7 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The functions as Spark's own column functions; the door for Python.
+ * Wraps the functions as Spark's own column functions; called from Python.
  *
  * <p>Spark's generated code calls them with its internal values, which nothing converts. A null argument gives null.
  */
@@ -33,7 +33,7 @@ public final class ColumnFunctions {
     this.deterministic = deterministic;
   }
 
-  /** The function `call` of the object, of these columns. */
+  /** Returns the column that the object's `call` computes from these columns. */
   public Column apply(Seq<Column> columns) {
     List<Expression> arguments = new ArrayList<>();
     CollectionConverters.asJava(columns).forEach(each -> arguments.add(ExpressionUtils.expression(each)));
@@ -50,27 +50,31 @@ public final class ColumnFunctions {
   }
 
   /**
-   * {@link DecodeChange}, whose result is struct(row, payload, problem).
+   * Wraps {@link DecodeChange}, which gives struct(row, payload, problem).
    *
-   * <p>Declared as not deterministic: otherwise the optimizer copies it into each later use, and a record is decoded as
-   * often as its row is looked at.
+   * <p>It is declared as not deterministic: otherwise the optimizer would copy it into each later use, and decode a
+   * record as often as its row is used.
    */
   public static ColumnFunctions decodeChange(DataType result, DescriptorSet descriptors, String message) {
     return new ColumnFunctions(new DecodeChange(descriptors.type(message)), result, false);
   }
 
-  /** {@link DecodeRow}, whose result is struct(row, payload, problem); not deterministic, as {@link #decodeChange}. */
+  /**
+   * Wraps {@link DecodeRow}, which gives struct(row, payload, problem); not deterministic, like {@link #decodeChange}.
+   */
   public static ColumnFunctions decodeRow(DataType result, DescriptorSet descriptors, String message) {
     return new ColumnFunctions(new DecodeRow(descriptors.type(message)), result, false);
   }
 
-  /** {@link RowFromTexts}, whose result is struct(row, payload, problem); not deterministic, as {@link #decodeChange}. */
+  /**
+   * Wraps {@link RowFromTexts}, which gives struct(row, payload, problem); not deterministic, as {@link #decodeChange}.
+   */
   public static ColumnFunctions rowFromTexts(DataType result, DescriptorSet descriptors, String message) {
     return new ColumnFunctions(new RowFromTexts(descriptors.type(message)), result, false);
   }
 
   /**
-   * {@link Contributions}.
+   * Wraps {@link Contributions}.
    *
    * @param entry the type of an entry of the result, struct(key, rows, parts…)
    * @param unit the type of a unit
@@ -82,7 +86,7 @@ public final class ColumnFunctions {
   }
 
   /**
-   * {@link Differences}.
+   * Wraps {@link Differences}.
    *
    * @param entry the type of an entry of a group, struct(key, rows, parts…)
    * @param parts the functions of the {@link GroupPart}s
@@ -94,24 +98,24 @@ public final class ColumnFunctions {
     return new ColumnFunctions(function, DataTypes.createArrayType(function.result(), false), true);
   }
 
-  /** {@link DeadLetter}, whose result is struct(topic, key, value, headers). */
+  /** Wraps {@link DeadLetter}, which gives struct(topic, key, value, headers). */
   public static ColumnFunctions deadLetter(
       DataType result, String pipeline, List<String> names, Map<String, Integer> rooms) {
     DeadLetter function = new DeadLetter(pipeline, new ArrayList<>(names), new HashMap<>(rooms));
     return new ColumnFunctions(function, result, true);
   }
 
-  /** {@link Encode}. */
+  /** Wraps {@link Encode}. */
   public static ColumnFunctions encode(DescriptorSet descriptors, String message) {
     return new ColumnFunctions(new Encode(descriptors.type(message)), DataTypes.BinaryType, true);
   }
 
-  /** {@link KafkaPartition}. */
+  /** Wraps {@link KafkaPartition}. */
   public static ColumnFunctions kafkaPartition() {
     return new ColumnFunctions(new KafkaPartition(), DataTypes.IntegerType, true);
   }
 
-  /** {@link Lookup}; `kafka` are the clients' properties; not deterministic, since a table changes. */
+  /** Wraps {@link Lookup}; not deterministic, because a table changes. `kafka` has the properties of the client. */
   public static ColumnFunctions lookup(
       DataType row, Map<String, String> kafka, String topic, DescriptorSet descriptors, String message) {
     MessageType record = descriptors.type(TableRows.STATE_RECORD);

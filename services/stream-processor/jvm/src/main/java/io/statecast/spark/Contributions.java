@@ -13,10 +13,10 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * `contributions(units) → array of struct(key, rows, parts…)`: what a row adds to each group that it is in.
+ * Computes a row's contribution to each of its groups: `contributions(units) → array of struct(key, rows, parts…)`.
  *
- * <p>A unit is struct(key, values…), with a value per part and the text of a group; one with a null key counts nowhere. Units
- * with the same key are added up.
+ * <p>A unit is struct(key, values…), with the text of a group and a value per part; one with a null key counts nowhere.
+ * Units with the same key are added up.
  */
 public final class Contributions implements Serializable {
   private static final long serialVersionUID = 1L;

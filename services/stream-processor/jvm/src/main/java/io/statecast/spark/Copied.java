@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import scala.collection.immutable.Seq;
 
-/** The body of a lambda, whose result Spark copies with all that it refers to: that is taken off the {@link Allowance}. */
+/** Subtracts the bytes of a lambda's result from the {@link Allowance}: Spark copies it with all that it refers to. */
 public final class Copied extends Interpreted {
   public Copied(Expression child) {
     super(child);

@@ -12,16 +12,16 @@ import org.apache.spark.unsafe.types.ByteArray;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * The record by which a letter is set aside, struct(topic, key, value, headers): its content, and headers that say why.
+ * Makes the record of a dead letter, struct(topic, key, value, headers), with its content, and headers for the reason.
  *
- * <p>Where not all has room, the value is shortened; key and headers over half of the room are dropped.
+ * <p>If the record is too large, the value is shortened; key and headers that take over half of the room are dropped.
  */
 public final class DeadLetter implements Serializable {
   private static final long serialVersionUID = 1L;
   private static final int MAX_REASON = 1_000;
   private static final int MAX_CHARACTER_BYTES = 4;
 
-  /** What Kafka adds to a header, at most. */
+  /** The bytes that Kafka adds to a header, at most. */
   private static final int HEADER_BYTES = 16;
 
   private static final int SINK = 0;
@@ -38,8 +38,8 @@ public final class DeadLetter implements Serializable {
   private final Map<String, Integer> rooms;
 
   /**
-   * @param names of the headers for the reason, the topic, the partition, the offset, the pipeline, and the bytes of a
-   *     value that was cut
+   * @param names the names of the headers for the reason, the topic, the partition, the offset, the pipeline, and the
+   *     bytes of a value that was cut
    * @param rooms by dead-letter topic, the bytes that a letter may have beside these headers
    */
   DeadLetter(String pipeline, List<String> names, Map<String, Integer> rooms) {

@@ -10,12 +10,12 @@ import java.math.RoundingMode;
 import java.util.List;
 
 /**
- * The texts of a field that are decimals, as the option statecast.change.v1.decimal of the contract says.
+ * Reads and writes the texts of a field that are decimals, by the contract's option statecast.change.v1.decimal.
  *
- * <p>A value has exactly `scale` digits behind the point, and so has its text. Nothing is ever rounded.
+ * <p>A value has exactly `scale` digits after the point, and so has its text. Nothing is ever rounded.
  */
 record DecimalText(int precision, int scale) {
-  /** Of the option in google.protobuf.FieldOptions. Descriptors are parsed without it, as a field that nobody knows. */
+  /** The option's number in google.protobuf.FieldOptions. Descriptors are parsed without it, as an unknown field. */
   private static final int OPTION = 73451;
 
   private static final int PRECISION = 1;
@@ -23,13 +23,13 @@ record DecimalText(int precision, int scale) {
   private static final int LONGEST = 400;
   private static final int LARGEST_EXPONENT = 400;
 
-  /** What the field's texts are; null where they are no decimals. */
+  /** Returns the type of the field's texts; null if they are not decimals. */
   static DecimalText of(FieldDescriptor field) {
     List<ByteString> option = field.getOptions().getUnknownFields().getField(OPTION).getLengthDelimitedList();
     if (option.isEmpty()) {
       return null;
     }
-    // As for any message: what stands in several parts is one, and the last value of a field counts.
+    // As in any message, several parts are merged, and the last value of a field counts.
     CodedInputStream in = ByteString.copyFrom(option).newCodedInput();
     int precision = 0;
     int scale = 0;
@@ -48,9 +48,9 @@ record DecimalText(int precision, int scale) {
   }
 
   /**
-   * The decimal that a text stands for, in any form of a number in ASCII.
+   * Reads the decimal from a number in ASCII, in any notation.
    *
-   * @throws IllegalArgumentException if it is none, or does not fit
+   * @throws IllegalArgumentException if the text is not a number, or does not fit
    */
   BigDecimal read(String text) {
     if (text.length() > LONGEST || text.chars().anyMatch(sign -> sign > 'e')) {
@@ -60,9 +60,9 @@ record DecimalText(int precision, int scale) {
   }
 
   /**
-   * The number as a decimal of this field.
+   * Returns the number as a decimal of this field.
    *
-   * @throws IllegalArgumentException if it has more digits, before the point or behind it
+   * @throws IllegalArgumentException if it has too many digits, before or after the point
    */
   BigDecimal fitted(BigDecimal number) {
     if (number.signum() == 0) {
@@ -71,7 +71,7 @@ record DecimalText(int precision, int scale) {
     if (number.scale() == scale && number.precision() <= precision) {
       return number;
     }
-    // Digits are counted before they are written out: an exponent may stand for any number of them.
+    // Counts digits before writing them out, because an exponent may stand for any number of them.
     BigDecimal plain = Math.abs((long) number.scale()) > LARGEST_EXPONENT ? number : number.stripTrailingZeros();
     if (plain.scale() > scale || (long) plain.precision() - plain.scale() > precision - scale) {
       throw new IllegalArgumentException(number.toString());
@@ -79,12 +79,12 @@ record DecimalText(int precision, int scale) {
     return plain.setScale(scale, RoundingMode.UNNECESSARY);
   }
 
-  /** The text of a number that fits: its digits, with exactly `scale` of them behind the point. */
+  /** Returns the text of a number that fits, with exactly `scale` digits after the point. */
   String write(BigDecimal number) {
     return fitted(number).toPlainString();
   }
 
-  /** As SQL calls it. */
+  /** Returns the type's name in SQL. */
   @Override
   public String toString() {
     return "decimal(%d,%d)".formatted(precision, scale);

@@ -1,6 +1,8 @@
 package io.statecast.spark;
 
-/** What Kafka Connect's schema says of a column: the name of its logical type, and of a decimal its scale; or null. */
+/**
+ * The type of a column in Kafka Connect's schema: the name of its logical type, and the scale of a decimal; or null.
+ */
 record DeclaredType(String name, String scale) {
   static final DeclaredType NONE = new DeclaredType(null, null);
 

@@ -10,11 +10,13 @@ import java.util.Arrays;
 import org.apache.spark.sql.catalyst.InternalRow;
 
 /**
- * `decode_change(bytes) → struct(row, payload, problem)`: `row` or `problem` is null. Null bytes give null.
+ * Decodes a change: `decode_change(bytes) → struct(row, payload, problem)`. `row` or `problem` is null. Null bytes give
+ * null.
  *
- * <p>Like spark-protobuf's from_protobuf, but a value that cannot be decoded gives its reason in place of an exception, so
- * that it can go to the dead-letter topic while the flow goes on. `payload` is the change's row `after` as it was received,
- * with the fields that this build's contract does not know; null when there is no row after the change.
+ * <p>It works like spark-protobuf's from_protobuf, but gives a reason instead of an exception for a value that it
+ * cannot decode, so that the record can go to the dead-letter topic while the query goes on. `payload` has the row
+ * `after` as it was received, with the fields that this build's contract does not know; null when there is no row after
+ * the change.
  */
 public final class DecodeChange implements Serializable {
   private static final long serialVersionUID = 1L;
@@ -35,7 +37,7 @@ public final class DecodeChange implements Serializable {
     }
   }
 
-  /** The bytes of the field `after`; of one that comes twice they are laid end to end, which merges them. */
+  /** Returns the bytes of the field `after`. If it comes twice, they are concatenated, which merges the messages. */
   private static byte[] after(Descriptor change, byte[] value) throws IOException {
     FieldDescriptor after = change.findFieldByName("after");
     int wanted = after.getNumber() << 3 | WireFormat.WIRETYPE_LENGTH_DELIMITED;

@@ -5,8 +5,8 @@ import java.io.Serializable;
 import org.apache.spark.sql.catalyst.InternalRow;
 
 /**
- * `decode_row(bytes) → struct(row, payload, problem)`: a message that is no change, such as the row of a table. `row` or
- * `problem` is null; `payload` is the bytes of a message that can be read. Null bytes give null.
+ * Decodes a message that is not a change, such as the row of a table: `decode_row(bytes) → struct(row, payload,
+ * problem)`. `row` or `problem` is null; `payload` has the bytes of a message that can be read. Null bytes give null.
  */
 public final class DecodeRow implements Serializable {
   private static final long serialVersionUID = 1L;

@@ -17,7 +17,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** The state behind {@link Deduplicate}: of each identity the time of its first event, for a while. */
+/** Keeps the state of {@link Deduplicate}: the time of each identity's first event, for a while. */
 final class DeduplicateProcessor extends StatefulProcessor<UTF8String, InternalRow, InternalRow> {
   private static final long serialVersionUID = 1L;
   private static final StructType SEEN = new StructType().add("time", "bigint", true);

@@ -9,7 +9,7 @@ import com.google.protobuf.InvalidProtocolBufferException;
 import java.util.HashMap;
 import java.util.Map;
 
-/** The messages of a serialized descriptor set, which is parsed once; the door for Python. */
+/** Holds the messages of a serialized descriptor set, which is parsed once; called from Python. */
 public final class DescriptorSet {
   private final Map<String, Descriptor> messages = new HashMap<>();
 
@@ -39,7 +39,7 @@ public final class DescriptorSet {
   }
 
   /**
-   * The type of a message, to go with a function.
+   * Returns the type of a message, to go with a function.
    *
    * @param message the full name of a top-level message
    * @throws IllegalArgumentException if the set has no such message

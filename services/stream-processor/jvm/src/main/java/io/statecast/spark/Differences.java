@@ -15,26 +15,28 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * `differences(left, entered, stated, applied, complete) → array of lines`: what a change adds to each group.
+ * Computes the differences that a change makes to groups: `differences(left, entered, stated, applied, complete) →
+ * array of lines`.
  *
- * <p>The first three are arrays of entries, struct(key, rows, parts…), each key once. A line is struct(key, rows, parts…,
- * ticks); of all groups it has `stood` and `stands` in place of ticks, whether the row was in the group, and is in it.
+ * <p>The first three are arrays of entries, struct(key, rows, parts…), with each key once. A line is struct(key, rows,
+ * parts…, ticks). With {@link Lines#EVERY}, it has `stood` and `stands` instead of ticks: whether the row was in the
+ * group, and whether it is.
  */
 public final class Differences implements Serializable {
   private static final long serialVersionUID = 1L;
 
-  /** Which lines there are, and what `ticks` counts. */
+  /** Selects the lines of the result, and the meaning of `ticks`. */
   enum Lines {
-    /** A line per group that the row was in or is in, changed or not. */
+    /** One line per group that the row was in or is in, changed or not. */
     EVERY,
-    /** A line per group that the change makes a difference to, with one tick. */
+    /** One line per group that the change makes a difference to, with one tick. */
     CHANGED,
     /**
-     * Also a line per group that the change states a difference to by itself, `entered` minus `stated`: that has the tick.
-     * Where the change is not `complete`, all lines have one.
+     * Also one line per group that the change states a difference to by itself, `entered` minus `stated`: that has the
+     * tick. If the change is not `complete`, all lines have one.
      */
     STATED,
-    /** Lines as of STATED, with as many ticks as the change states by itself, minus the rows that come into the group. */
+    /** The lines of STATED, with as many ticks as the change states by itself, minus the rows that enter the group. */
     TRUNCATED
   }
 
@@ -50,7 +52,7 @@ public final class Differences implements Serializable {
     this.lines = lines;
   }
 
-  /** The type of a line. */
+  /** Returns the type of a line. */
   StructType result() {
     StructType result = new StructType().add("key", "string", false).add("rows", "bigint", false);
     for (int i = 0; i < parts.length; i++) {
@@ -93,7 +95,7 @@ public final class Differences implements Serializable {
     return new GenericArrayData(result.toArray());
   }
 
-  /** The line of a change without effect. */
+  /** Returns the line of a change without effect. */
   private Object[] onlyClaimed(UTF8String key) {
     Object[] line = new Object[parts.length + (lines == Lines.EVERY ? 4 : 3)];
     line[0] = key;
@@ -101,7 +103,7 @@ public final class Differences implements Serializable {
     return line;
   }
 
-  /** The difference between two entries of a group; null is one that there is not. */
+  /** Returns the line with the difference between two entries of a group; null stands for a missing entry. */
   private Object[] difference(UTF8String key, InternalRow before, InternalRow now) {
     Object[] line = onlyClaimed(key);
     line[1] = rows(now) - rows(before);

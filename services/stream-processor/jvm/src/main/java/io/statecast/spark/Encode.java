@@ -3,7 +3,7 @@ package io.statecast.spark;
 import java.io.Serializable;
 import org.apache.spark.sql.catalyst.InternalRow;
 
-/** `encode(row) → bytes`, like spark-protobuf's to_protobuf; a null row gives null. */
+/** Encodes a row as a message: `encode(row) → bytes`, like spark-protobuf's to_protobuf. A null row gives null. */
 public final class Encode implements Serializable {
   private static final long serialVersionUID = 1L;
 

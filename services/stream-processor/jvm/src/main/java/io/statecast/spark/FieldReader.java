@@ -15,24 +15,24 @@ import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** How one field is read: what is worth knowing of its descriptor, asked for once. */
+/** Reads one field of messages; looks up the properties of its descriptor once. */
 final class FieldReader {
   private static final int[] NONE = {};
   private static final int UNSIGNED_DIGITS = 20;
 
   final FieldDescriptor field;
-  /** Of the field in its row. */
+  /** The field's index in its row. */
   final int index;
   final int wireType;
   final boolean packable;
   final boolean isMessage;
   final boolean isRepeated;
-  /** The indices of the fields that this one replaces: those of its oneof. */
+  /** The indices of the fields that this one replaces: the others of its oneof. */
   final int[] alternatives;
   private final FieldDescriptor.Type type;
-  /** Null of a field whose texts are no decimals. */
+  /** Null if the field's texts are not decimals. */
   private final DecimalText decimal;
-  /** The names of an enum's values by their numbers; empty of another field. */
+  /** The names of an enum's values by their numbers; empty for another type. */
   private final Map<Integer, UTF8String> names;
   private final boolean isRequired;
   private final Object unset;
@@ -57,7 +57,7 @@ final class FieldReader {
             : oneof.getFields().stream().filter(each -> each != field).mapToInt(FieldDescriptor::getIndex).toArray();
   }
 
-  /** Looked up late: types may refer to each other. */
+  /** Returns the reader of the field's messages; looks it up late, because types may refer to each other. */
   MessageReader messageReader() {
     if (messageReader == null) {
       messageReader = MessageReader.of(field.getMessageType());
@@ -65,7 +65,7 @@ final class FieldReader {
     return messageReader;
   }
 
-  /** What a row holds of a field that its message lacks. Throws UndecodableException for one that it must have. */
+  /** Returns the row's value for a field that its message lacks. Throws UndecodableException if it is required. */
   Object unset() {
     if (isRequired) {
       throw new UndecodableException(field.getFullName() + " is required");
@@ -74,9 +74,9 @@ final class FieldReader {
   }
 
   /**
-   * The next value, which is no message; of an enum its number, for a later one may take its place.
+   * Reads the next value, which is not a message; an enum as its number, because a later one may replace it.
    *
-   * @throws InvalidProtocolBufferException if the bytes are no such value
+   * @throws InvalidProtocolBufferException if the bytes are not such a value
    */
   Object read(CodedInputStream in) throws IOException {
     return switch (type) {
@@ -117,7 +117,7 @@ final class FieldReader {
   }
 
   /**
-   * What a row holds of what was read.
+   * Converts a value from the form in which it was read to that of the row.
    *
    * @throws UndecodableException for an enum number without a name, and for a text that is not the field's decimal
    */
@@ -126,10 +126,10 @@ final class FieldReader {
       return messageReader().finish(field, message);
     }
     if (value instanceof List<?> values) {
-      // Messages are finished one by one.
+      // Each message was finished after it was read.
       return new GenericArrayData(isMessage ? values.toArray() : values.stream().map(this::converted).toArray());
     }
-    // Without presence, a text that is set and empty is as good as unset.
+    // Without presence, an empty text is the same as an unset one.
     return decimal != null && !field.hasPresence() && ((UTF8String) value).numBytes() == 0 ? unset : converted(value);
   }
 

@@ -13,14 +13,14 @@ import java.util.Base64;
 import java.util.Locale;
 import java.util.Map;
 
-/** Reads one value of a field from the text that Debezium's JSON has for it. */
+/** Reads one value of a field from its text in Debezium's JSON. */
 final class FieldText {
   private static final String[] DURATIONS = {"io.debezium.time.MicroDuration", "io.debezium.time.NanoDuration"};
   private static final String MOMENT = "a moment between the years 1 and 9999";
   private static final String WITHOUT_UNIT =
       " without a doubt (only the schema says the unit of a count; set schemas.enable=true at the connector's value converter)";
   private static final int LONGEST_SHOWN = 60;
-  /** Numbers that are none, as a double column and as a numeric one have them. */
+  /** The texts for NaN and infinities, in double columns and in numeric ones. */
   private static final Map<String, Double> NO_NUMBERS =
       Map.of(
           "NaN", Double.NaN, "Infinity", Double.POSITIVE_INFINITY, "-Infinity", Double.NEGATIVE_INFINITY,
@@ -29,9 +29,9 @@ final class FieldText {
   private FieldText() {}
 
   /**
-   * The value, as a DynamicMessage takes it.
+   * Returns the value as DynamicMessage takes it.
    *
-   * @throws UndecodableException naming the field by its `path`, when the text is no such value
+   * @throws UndecodableException naming the field by its `path`, when the text is not such a value
    */
   static Object read(FieldDescriptor field, String text, DeclaredType declared, String path) {
     try {
@@ -41,7 +41,7 @@ final class FieldText {
     }
   }
 
-  /** The text as a reason shows it. */
+  /** Shortens the text for a reason. */
   static String shown(String text) {
     return text.length() > LONGEST_SHOWN ? text.substring(0, LONGEST_SHOWN) + "…" : text;
   }
@@ -50,7 +50,7 @@ final class FieldText {
     return switch (field.getType()) {
       case STRING -> string(field, text, declared);
       case BOOL -> bool(text);
-      // In either alphabet of base64, as binary.handling.mode says.
+      // Accepts both alphabets of base64, because binary.handling.mode selects one.
       case BYTES -> ByteString.copyFrom(Base64.getDecoder().decode(text.replace('-', '+').replace('_', '/')));
       case ENUM -> named(field.getEnumType(), text);
       case MESSAGE, GROUP -> timestamp(field.getMessageType(), SourceTime.read(text, declared));
@@ -86,7 +86,7 @@ final class FieldText {
     return declared.is(SourceTime.TIMES) ? "a time of day" : SourceNumber.isDecimal(declared) ? "a number" : MOMENT;
   }
 
-  /** A column of another type becomes text: a date, a time and a moment as in RFC 3339, a decimal as its digits. */
+  /** Converts a column of another type to text: a date, a time and a moment as in RFC 3339, a decimal as its digits. */
   private static String string(FieldDescriptor field, String text, DeclaredType declared) {
     DecimalText decimal = DecimalText.of(field);
     if (decimal != null) {
@@ -102,7 +102,7 @@ final class FieldText {
       return SourceTime.ofDay(text, declared);
     }
     if (declared.is(DURATIONS)) {
-      throw new IllegalArgumentException(text); // months were counted as so many days: the interval is lost
+      throw new IllegalArgumentException(text); // months were counted as days, so the interval is lost
     }
     boolean isNumber = SourceNumber.isDecimal(declared) || SourceNumber.isPair(text);
     return isNumber ? SourceNumber.read(text, declared).toPlainString() : text;
@@ -116,7 +116,7 @@ final class FieldText {
     };
   }
 
-  /** The number as near as the type has it; one that it has not at all, as 1E400, is no infinity and no zero. */
+  /** Returns the nearest number of the type; refuses one that would become infinity or zero, such as 1E400. */
   private static double floating(String text, DeclaredType declared, boolean isFloat) {
     Double noNumber = NO_NUMBERS.get(text);
     if (noNumber != null) {
@@ -130,7 +130,7 @@ final class FieldText {
     return value;
   }
 
-  /** By name in any case, with or without the prefix that the enum's names begin with. */
+  /** Finds a value by its name in any case, with or without the prefix that the enum's names begin with. */
   private static EnumValueDescriptor named(EnumDescriptor type, String text) {
     String wanted = text.toUpperCase(Locale.ROOT);
     String prefix = type.getName().replaceAll("([a-z0-9])([A-Z])", "$1_$2").toUpperCase(Locale.ROOT) + "_";

@@ -10,18 +10,18 @@ import org.apache.spark.sql.catalyst.expressions.SpecializedGetters;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** How one field is written: what is worth knowing of its descriptor, asked for once. */
+/** Writes one field of messages; looks up the properties of its descriptor once. */
 final class FieldWriter {
   private static final int UNSIGNED_DIGITS = 20;
 
   private final FieldDescriptor field;
   private final FieldDescriptor.Type type;
-  /** Null of a field whose texts are no decimals. */
+  /** Null if the field's texts are not decimals. */
   private final DecimalText decimal;
-  /** The numbers of an enum's values by their names; empty of another field. */
+  /** The numbers of an enum's values by their names; empty for another type. */
   private final Map<UTF8String, Integer> numbers;
   private final boolean isTimestamp;
-  /** Of the field in its row. */
+  /** The field's index in its row. */
   private final int index;
   private final int number;
   private final int wireType;
@@ -44,7 +44,7 @@ final class FieldWriter {
     this.hasPresence = field.hasPresence();
   }
 
-  /** Writes what the row holds of the field: nothing for a null, nor for a zero that says no more than that. */
+  /** Writes the row's value of the field; nothing for null, or for the zero of a field without presence. */
   void write(InternalRow row, MessageBytes out) {
     if (row.isNullAt(index)) {
       return;
@@ -52,7 +52,7 @@ final class FieldWriter {
     if (isRepeated) {
       writeAll(row.getArray(index), out);
     } else if (isTimestamp && !MessageReader.isValid(Math.floorDiv(row.getLong(index), 1_000_000L))) {
-      return; // No Timestamp can be so far away: it is unset, as all that an expression cannot compute.
+      return; // Too far away for a Timestamp, so unset, like all that an expression cannot compute.
     } else if (hasPresence || !isZero(row)) {
       writeField(row, index, out);
     }
@@ -125,14 +125,14 @@ final class FieldWriter {
     }
   }
 
-  /** Whether the row's value, which is not null, is what an unset field stands for. */
+  /** Returns whether the row's value, which is not null, equals that of an unset field. */
   private boolean isZero(InternalRow row) {
     return switch (type) {
       case STRING -> decimal == null && row.getUTF8String(index).numBytes() == 0;
       case BYTES -> row.getBinary(index).length == 0;
       case ENUM -> numberOf(row.getUTF8String(index)) == 0;
       case BOOL -> !row.getBoolean(index);
-      // Of the two zeros of a floating point number only the positive one is.
+      // Of the two floating-point zeros, only the positive one equals it.
       case DOUBLE -> Double.doubleToRawLongBits(row.getDouble(index)) == 0;
       case FLOAT -> Float.floatToRawIntBits(row.getFloat(index)) == 0;
       case UINT64, FIXED64 -> unsigned(row, index) == 0;
@@ -167,7 +167,7 @@ final class FieldWriter {
     return number;
   }
 
-  /** Looked up late: types may refer to each other. */
+  /** Returns the writer of the field's messages; looks it up late, because types may refer to each other. */
   private MessageWriter messageWriter() {
     if (messageWriter == null) {
       messageWriter = MessageWriter.of(field.getMessageType());

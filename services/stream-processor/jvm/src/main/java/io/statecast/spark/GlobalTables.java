@@ -9,27 +9,27 @@ import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
-/** The keyed topics that this JVM follows as tables: one Kafka consumer each, shared by all queries. */
+/** Holds the keyed topics that this JVM follows as tables, with one Kafka consumer each; all queries share them. */
 public final class GlobalTables {
   private static final Map<Name, TableFollower> FOLLOWED = new ConcurrentHashMap<>();
 
   private GlobalTables() {}
 
-  /** The table of rows in StateRecords on a topic; it is followed from the first call on. */
+  /** Returns the table of the rows in a topic's StateRecords; follows it from the first call on. */
   static TableFollower of(Map<String, String> kafka, String topic, MessageType record, MessageType row) {
     return FOLLOWED.compute(
         new Name(kafka, topic, row.toString()),
         (name, known) -> known == null || known.ended() ? follow(name, new TableRows(record, row)) : known);
   }
 
-  /** How old the answers of each table may be, in milliseconds, by topic. */
+  /** Returns how old the answers of each table may be, in milliseconds, by topic. */
   public static Map<String, Long> agesMillis() {
     Map<String, Long> ages = new TreeMap<>();
     FOLLOWED.forEach((name, table) -> ages.merge(name.topic(), table.ageMillis(), Math::max));
     return ages;
   }
 
-  /** Follows none of them any more. */
+  /** Stops following all tables. */
   public static void closeAll() {
     FOLLOWED.values().forEach(TableFollower::close);
     FOLLOWED.clear();

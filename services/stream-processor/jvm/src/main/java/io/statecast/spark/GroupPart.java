@@ -20,13 +20,13 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * One of the numbers that groups are made of: what a row contributes, the difference that a change makes to a group, and what
- * a group holds of all differences and shows. All are Spark's internal values; null stands for none.
+ * Computes one of the numbers of groups: the contribution of a row, the difference that a change makes to a group, and
+ * the value that a group holds after all differences and shows. All are Spark's internal values; null stands for none.
  */
 abstract class GroupPart implements Serializable {
   private static final long serialVersionUID = 1L;
 
-  /** The types of a row's contribution, of a difference, of what a group holds, and of what it shows. */
+  /** The types of a row's contribution, of a difference, and of the values that a group holds and shows. */
   final DataType contribution;
 
   final DataType difference;
@@ -42,15 +42,15 @@ abstract class GroupPart implements Serializable {
     this.shown = shown;
   }
 
-  /** What a row contributes by the values of its elements, of which there is one at least. */
+  /** Returns the contribution of a row with these values of its elements, at least one. */
   abstract Object contributed(Object[] values);
 
-  /** Whether two contributions are equal; those that are null are. */
+  /** Returns whether two contributions are equal; null equals null. */
   boolean same(Object one, Object other) {
     return one == null || other == null ? one == other : order().compare(one, other) == 0;
   }
 
-  /** Spark's order of contributions. */
+  /** Returns Spark's order of contributions. */
   final Comparator<Object> order() {
     if (order == null) {
       order = SparkInternals.order(contribution);
@@ -58,15 +58,15 @@ abstract class GroupPart implements Serializable {
     return order;
   }
 
-  /** What a row adds that contributed `left` before. */
+  /** Returns the difference that a row makes: it contributed `left` before, and contributes `entered` now. */
   abstract Object difference(Object left, Object entered);
 
-  /** What is held before the first difference. */
+  /** Returns the value that a group holds before the first difference. */
   Object nothing() {
     return null;
   }
 
-  /** What is held after a difference, which is not null. */
+  /** Returns the value that a group holds after a difference, which is not null. */
   abstract Object fold(Object held, Object difference);
 
   Object show(Object held) {
@@ -74,8 +74,8 @@ abstract class GroupPart implements Serializable {
   }
 
   /**
-   * A part by its function: `sum` of bigints or decimals, `min`, `max`, or `collect_set` of texts or bigints with two numbers
-   * behind it, how many values are shown at most, and how many bytes.
+   * Makes a part by its function: `sum` of bigints or decimals, `min`, `max`, or `collect_set` of texts or bigints,
+   * followed by the most values to show, and the most bytes of them.
    *
    * @param contribution the type of a row's contribution
    */
@@ -90,7 +90,7 @@ abstract class GroupPart implements Serializable {
     };
   }
 
-  /** The parts whose contributions stand behind the first two fields of an entry, struct(key, rows, parts…). */
+  /** Makes the parts of an entry, struct(key, rows, parts…); their contributions follow its first two fields. */
   static GroupPart[] all(List<String> functions, StructType entry) {
     GroupPart[] parts = new GroupPart[functions.size()];
     for (int i = 0; i < parts.length; i++) {
@@ -99,7 +99,7 @@ abstract class GroupPart implements Serializable {
     return parts;
   }
 
-  /** Adds up. A row's own sum that has too many digits counts as 0; a group's is null from then on. */
+  /** Adds up. A row's own sum with too many digits counts as 0; a group's is null from then on. */
   private static final class Sum extends GroupPart {
     private static final long serialVersionUID = 1L;
 
@@ -155,7 +155,7 @@ abstract class GroupPart implements Serializable {
     }
   }
 
-  /** The value that comes last in Spark's order, or first; never taken back. */
+  /** Keeps the last value in Spark's order, or the first; never takes it back. */
   private static final class Extreme extends GroupPart {
     private static final long serialVersionUID = 1L;
 
@@ -187,7 +187,7 @@ abstract class GroupPart implements Serializable {
   }
 
   /**
-   * The different values of a group's rows, sorted, of which rows come and go: it holds a {@link BoundedBag}, and shows
+   * Keeps the different values of a group's rows, sorted, while rows come and go: holds a {@link BoundedBag}, and shows
    * struct(values, truncated). A difference is struct(removed, added).
    */
   private static final class Values extends GroupPart {
@@ -243,7 +243,7 @@ abstract class GroupPart implements Serializable {
           new Object[] {new GenericArrayData(values.toArray()), bag.hasMoreThan(values.size())});
     }
 
-    /** Twice the bounds of what is shown: so it stays complete for a while when values go that it shows. */
+    /** Reads the bag, with twice the bounds of what is shown: it stays complete for a while when shown values leave. */
     private BoundedBag bag(byte[] held) {
       return BoundedBag.of(held, 2 * maxValues, 2 * maxBytes);
     }

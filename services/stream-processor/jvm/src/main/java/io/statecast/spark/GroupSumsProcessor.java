@@ -17,12 +17,12 @@ import org.apache.spark.unsafe.types.UTF8String;
 import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** The state behind {@link GroupSums}: of each group its sums, and a timer where it ends. */
+/** Keeps the state of {@link GroupSums}: the sums of each group, and a timer if it ends. */
 final class GroupSumsProcessor extends StatefulProcessor<UTF8String, InternalRow, InternalRow> {
   private static final long serialVersionUID = 1L;
   private static final String BETWEEN_PARTS = "\0";
 
-  /** After a crash fewer lines may have come before the end than readers know of: the end must be above those. */
+  /** Lifts the end above all ticks that readers may have seen: after a crash, fewer lines may have come before it. */
   private static final long END_TICKS = 1L << 40;
 
   private static final Comparator<Long> OLDEST_FIRST = Comparator.nullsFirst(Comparator.naturalOrder());
@@ -42,7 +42,7 @@ final class GroupSumsProcessor extends StatefulProcessor<UTF8String, InternalRow
   private static final int SOURCE = 4;
   private static final int PARTS = 5;
 
-  /** Columns of the result before the parts, and behind them. */
+  /** The number of columns before the parts in the result, and after them. */
   private static final int SHOWN_BEFORE = 4;
 
   private static final int SHOWN_BEHIND = 3;
@@ -84,7 +84,7 @@ final class GroupSumsProcessor extends StatefulProcessor<UTF8String, InternalRow
       return changes.map(line -> empty(key, 0, lines.value(line, letter)));
     }
     long after = end ? endOf(key) + 1 : 0;
-    // A timer fires once the watermark has reached its time, and a window stands as long as it has not passed the end.
+    // A timer fires when the watermark has reached its time, and a window lasts until the watermark has passed its end.
     if (end && timers.getCurrentWatermarkInMs() >= after) {
       return one(empty(key, changes.size(), null));
     }
@@ -132,7 +132,7 @@ final class GroupSumsProcessor extends StatefulProcessor<UTF8String, InternalRow
     }
   }
 
-  /** By the time of the commit: sequences of two partitions of a topic do not compare, those of one commit do. */
+  /** Returns whether the line is newer, first by its commit time: sequences compare only within one commit. */
   private boolean isNewer(InternalRow line, Object[] now) {
     int byTime = OLDEST_FIRST.compare((Long) lines.value(line, fields[COMMITTED]), (Long) now[COMMITTED]);
     return byTime > 0 || (byTime == 0 && line.getLong(fields[SEQUENCE]) > (Long) now[SEQUENCE]);
@@ -161,7 +161,7 @@ final class GroupSumsProcessor extends StatefulProcessor<UTF8String, InternalRow
     return new GenericInternalRow(values);
   }
 
-  /** A line without sums. */
+  /** Returns a line without sums. */
   private InternalRow empty(UTF8String key, int late, Object letter) {
     Object[] values = columns(key);
     values[SHOWN_BEFORE + parts.length + 1] = late;

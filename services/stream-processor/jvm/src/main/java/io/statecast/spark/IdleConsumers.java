@@ -9,9 +9,9 @@ import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
 
-/** Consumers between two batches of their queries: a new one would have to connect and to ask for metadata first. */
+/** Keeps consumers between two batches of their queries: a new one would have to connect and ask for metadata first. */
 final class IdleConsumers {
-  /** Longer than a query plans its next batch; one that has been idle for so long is of a query that has ended. */
+  /** Longer than a query takes to plan its next batch: the query of a consumer that is idle for so long has ended. */
   private static final long MAX_IDLE_NS = Duration.ofMinutes(1).toNanos();
 
   private static final Map<Key, Idle> IDLE = new HashMap<>();
@@ -59,7 +59,7 @@ final class IdleConsumers {
     }
   }
 
-  /** Ends the consumer without waiting, also on a thread that was interrupted. */
+  /** Ends the consumer without waiting, even on an interrupted thread. */
   static void end(KafkaConsumer<byte[], byte[]> consumer) {
     boolean interrupted = Thread.interrupted();
     try {

@@ -4,9 +4,9 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import scala.collection.immutable.Seq;
 
-/** An argument of which Spark makes a whole number: null for NaN, and for what a bigint cannot hold. */
+/** Passes on an argument that Spark makes a whole number: null for NaN, and for a value that a bigint cannot hold. */
 public final class InLong extends Interpreted {
-  /** 2^63 as a double: the first one beyond. */
+  /** 2^63 as a double, the first one that a bigint cannot hold. */
   private static final double BEYOND = 0x1p63;
 
   public InLong(Expression argument) {

@@ -6,7 +6,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.ObjectType;
 import scala.collection.immutable.Seq;
 
-/** The row that an expression is computed of, as it is: where Spark would make an object of it, nothing is made. */
+/** Returns an expression's input row as it is, where Spark would make an object of it. */
 public final class InputRow extends Interpreted {
   private static final long serialVersionUID = 1L;
 

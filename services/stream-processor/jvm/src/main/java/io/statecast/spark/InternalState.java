@@ -37,10 +37,10 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Spark's `transformWithState` for a processor of internal rows: nothing converts a line on the way in or out, nor what
- * the state holds. By Spark's private parts, which may change with any release; this is for 4.3.
+ * Runs Spark's `transformWithState` for a processor of internal rows: nothing converts the lines on the way in or out,
+ * or the values of the state. It uses Spark's private parts, which may change with any release; this is for 4.3.
  *
- * <p>A processor gets the key as UTF8String. A line that it gets is only its own until it asks for the next.
+ * <p>A processor gets the key as UTF8String. It may use a line only until it asks for the next.
  */
 final class InternalState {
   private static final String RESULT = "__result";
@@ -48,12 +48,12 @@ final class InternalState {
   private InternalState() {}
 
   /**
-   * The lines with the columns that the processor adds to each, or replaces.
+   * Returns the lines with the columns that the processor adds to each, or replaces.
    *
    * @param key the name of a text column, by which lines are shuffled
    * @param processor gives a {@link #line} for each
-   * @param time one that allows a time to live
-   * @param columns that the processor fills; those of a column of the lines take its place
+   * @param time a mode that allows a time to live
+   * @param columns the columns that the processor fills; each replaces the lines' column of its name
    */
   static Dataset<Row> transform(
       Dataset<Row> lines,
@@ -78,7 +78,7 @@ final class InternalState {
   }
 
   /**
-   * The rows that the processor gives.
+   * Returns the rows that the processor gives.
    *
    * @param key the name of a text column, by which lines are shuffled
    * @param result the type of the rows
@@ -95,12 +95,12 @@ final class InternalState {
         .select(RESULT + ".*");
   }
 
-  /** What a processor of {@link #transform} gives for a line. */
+  /** Makes a line of the result for a processor of {@link #transform}. */
   static InternalRow line(Object[] columns, InternalRow line) {
     return new GenericInternalRow(new Object[] {new GenericInternalRow(columns), line});
   }
 
-  /** The encoder of a state's values, which are rows of this type. */
+  /** Returns the encoder of a state's values, which are rows of this type. */
   static Encoder<InternalRow> rows(StructType type) {
     Expression row = new BoundReference(0, type, false);
     List<Expression> fields = new ArrayList<>();

@@ -13,23 +13,23 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * An expression without generated code; as a rule something around another one, which has its type.
+ * Computes an expression without generated code; as a rule, it wraps another one, and has its type.
  *
- * <p>With code Spark would compute an expression that stands in two places once, ahead of
- * both and so outside of what is around it.
+ * <p>With generated code, Spark would compute an expression that occurs twice only once, ahead of both and so outside
+ * of its wrapper.
  */
 abstract class Interpreted extends Expression implements CodegenFallback, Serializable {
   private final Seq<Expression> children;
 
-  /** The first of the children is the one that this is around. */
+  /** Makes an expression with these children; it wraps the first. */
   Interpreted(Expression... children) {
     this.children = CollectionConverters.asScala(List.of(children)).toSeq();
   }
 
-  /** The same around other children. */
+  /** Returns the same expression with other children. */
   abstract Expression around(Seq<Expression> children);
 
-  /** The value of the child with this number. */
+  /** Returns the value of the child with this number. */
   final Object value(int child, InternalRow row) {
     return children.apply(child).eval(row);
   }

@@ -32,25 +32,26 @@ import org.apache.spark.unsafe.types.UTF8String;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * `json_texts(text, shape)`: the object in a JSON text, each value at the end of a path as the text that stands there.
+ * Reads the object in a JSON text: `json_texts(text, shape)` gives each value at the end of a path as its text.
  *
- * <p>The shape is a struct of texts, structs, arrays and maps, which are in the order of their keys; its last field takes
- * the whole text when that is no JSON object, or has a value of another shape, which is null then. A number keeps all its digits; an object or an array where the
- * shape has a text stays JSON, without the spaces between its parts. Of a name that stands twice the last value counts;
- * names that the shape does not have are left out. Null gives null.
+ * <p>The shape is a struct of texts, structs, arrays and maps, which are in the order of their keys. Its last field
+ * takes the whole text if that is not a JSON object, or has a value of another shape, which then is null. A number
+ * keeps all its digits. An object or an array where the shape has a text stays JSON, without the spaces between its
+ * parts. If a name occurs twice, the last value counts; names that the shape does not have are left out. Null gives
+ * null.
  */
 public final class JsonTexts implements Serializable {
   private static final long serialVersionUID = 1L;
 
   private static final JsonFactory FACTORY =
       new JsonFactoryBuilder()
-          // The topic bounds a record; nesting keeps Jackson's own bound.
+          // The topic bounds the size of a record; nesting keeps Jackson's own bound.
           .streamReadConstraints(
               StreamReadConstraints.builder()
                   .maxStringLength(Integer.MAX_VALUE)
                   .maxNumberLength(Integer.MAX_VALUE)
                   .build())
-          // Debezium's own forms of numbers that are none.
+          // Debezium writes NaN and infinities.
           .enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS)
           .build();
 
@@ -63,7 +64,7 @@ public final class JsonTexts implements Serializable {
     this.type = type;
   }
 
-  /** The expression, of an expression that gives the text. */
+  /** Makes the expression that reads the text of another one. */
   public static Expression of(Expression text, DataType shape) {
     return new Invoke(
         Literal.create(new JsonTexts((StructType) shape), new ObjectType(JsonTexts.class)),
@@ -76,7 +77,9 @@ public final class JsonTexts implements Serializable {
         true);
   }
 
-  /** The object; called by Spark's generated code. A text that comes twice in a row, as schemas do, is read once. */
+  /**
+   * Reads the object; called by Spark's generated code. A text that comes twice in a row, as schemas do, is read once.
+   */
   public InternalRow read(UTF8String text) {
     byte[] json = text.getBytes();
     if (!Arrays.equals(json, lastText)) {
@@ -87,7 +90,7 @@ public final class JsonTexts implements Serializable {
     return last;
   }
 
-  /** The form of a value: a struct has fields by name, an array has elements, a map has values, and a text has none of them. */
+  /** The form of a value: a struct has fields by name, an array elements, a map values, and a text none of them. */
   private record Shape(Map<String, Integer> places, Shape[] fields, Shape element, Shape value) {
     static Shape of(DataType type) {
       if (type instanceof ArrayType array) {
@@ -113,7 +116,7 @@ public final class JsonTexts implements Serializable {
     }
   }
 
-  /** One reading of a text. */
+  /** Reads one text. */
   private static final class Reading {
     private final byte[] json;
     private boolean misfits;
@@ -184,7 +187,7 @@ public final class JsonTexts implements Serializable {
       return token.isStructStart() ? part(parser) : UTF8String.fromString(parser.getText());
     }
 
-    /** The object or array that begins here. */
+    /** Returns the text of the object or array that begins here. */
     private UTF8String part(JsonParser parser) throws IOException {
       int begin = (int) parser.currentTokenLocation().getByteOffset();
       parser.skipChildren();

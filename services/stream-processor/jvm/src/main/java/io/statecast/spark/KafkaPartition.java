@@ -3,7 +3,7 @@ package io.statecast.spark;
 import java.io.Serializable;
 import org.apache.kafka.clients.producer.internals.BuiltInPartitioner;
 
-/** `kafka_partition(bytes, n) → int`: the partition of n that Kafka's own producer gives to a record with this key. */
+/** Computes the partition of a key as Kafka's own producer does: `kafka_partition(bytes, n) → int`, one of n. */
 public final class KafkaPartition implements Serializable {
   private static final long serialVersionUID = 1L;
 

@@ -3,11 +3,12 @@ package io.statecast.spark;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Keys of records that are set aside: such a line passes an operator of the state as it is, and leaves nothing there. No
- * row has one: they begin with a NUL, and say where the record stands, so that letters spread over the partitions.
+ * Recognizes the keys of dead letters. A line with such a key passes an operator with state unchanged, and leaves
+ * nothing there. No row has such a key: it begins with a NUL, and names the record's place, so that letters spread over
+ * the partitions.
  */
 final class LetterKeys {
-  /** Name of the column that holds the record; null on every other line. */
+  /** The column that holds the dead letter; null on every other line. */
   static final String COLUMN = "letter";
 
   private static final UTF8String MARK = UTF8String.fromString("\0letter/");

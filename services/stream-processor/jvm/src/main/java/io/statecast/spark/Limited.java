@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import scala.collection.immutable.Seq;
 
-/** An argument that a call copies, as often as `copies` gives: it fails where they exceed the {@link Allowance}. */
+/** Checks an argument that a call copies `copies` times; fails if the copies exceed the {@link Allowance}. */
 public final class Limited extends Interpreted {
   public Limited(Expression argument, Expression copies) {
     super(argument, copies);

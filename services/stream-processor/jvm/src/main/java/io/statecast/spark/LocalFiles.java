@@ -9,7 +9,7 @@ import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.apache.hadoop.fs.permission.FsPermission;
 
 /**
- * Hadoop's local file system without a process for each file: where its native library is missing, it starts
+ * Provides Hadoop's local file system without a process for each file: without its native library, Hadoop starts
  * <code>chmod</code> for each file that it makes, and <code>readlink</code> for each that it renames.
  */
 final class LocalFiles extends RawLocalFileSystem {
@@ -19,7 +19,7 @@ final class LocalFiles extends RawLocalFileSystem {
     Files.setPosixFilePermissions(pathToFile(path).toPath(), PosixFilePermissions.fromString(letters));
   }
 
-  /** Takes a link for what it leads to. */
+  /** Treats a link as its target. */
   @Override
   public FileStatus getFileLinkStatus(Path path) throws IOException {
     return getFileStatus(path);

@@ -5,7 +5,7 @@ import java.util.HashMap;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** `lookup(key) → row`: what a {@link GlobalTables global table} holds under a key; null when nothing. */
+/** Looks up a key in a {@link GlobalTables global table}: `lookup(key) → row`; null if it has no row. */
 public final class Lookup implements Serializable {
   private static final long serialVersionUID = 1L;
 

@@ -5,7 +5,7 @@ import java.util.Arrays;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** The bytes of a message that is being written, in Protobuf's wire format. */
+/** Writes the bytes of a message in Protobuf's wire format. */
 final class MessageBytes {
   private static final int USUAL_BYTES = 256;
   private static final int LONGEST_VARINT = 10;
@@ -49,14 +49,14 @@ final class MessageBytes {
     length += value.length;
   }
 
-  /** Begins a field of so many bytes as stand before {@link #end}, which takes the result. */
+  /** Begins a field with a length. Returns its beginning, for {@link #end}. */
   int begin(int number) {
     tag(number, WireFormat.WIRETYPE_LENGTH_DELIMITED);
     reserve(1);
     return length++;
   }
 
-  /** Writes the size of what has been written since `begin` before it. */
+  /** Writes the length of the field that began at `begin` before its bytes. */
   void end(int begin) {
     int size = length - begin - 1;
     int more = more(size);
@@ -68,7 +68,7 @@ final class MessageBytes {
     length += more;
   }
 
-  /** The bytes of a size's varint beyond one. */
+  /** Returns how many bytes beyond one a size takes as a varint. */
   private static int more(int size) {
     int more = 0;
     for (int rest = size >>> 7; rest != 0; rest >>>= 7) {
@@ -88,7 +88,7 @@ final class MessageBytes {
     return next;
   }
 
-  /** The lowest bytes of the number, the lowest first. */
+  /** Writes the lowest bytes of the number, the lowest first. */
   private void fixed(long value, int size) {
     reserve(size);
     for (int i = 0; i < size; i++) {

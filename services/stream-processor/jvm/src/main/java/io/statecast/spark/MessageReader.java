@@ -18,10 +18,9 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 /**
  * Reads the bytes of one type of message straight into Spark's internal rows, by the rules of Protobuf's own parser.
  *
- * <p>A row has the message's fields in the order of their declaration. Types are those of spark-protobuf: an enum is its
- * value's name, a Timestamp one in microseconds, a message a row, a repeated field an array, an unset field with presence
- * null. A text that is a decimal is a number, and null when it is unset. Fields that the type does not know are passed
- * over.
+ * <p>A row has the message's fields in the order of their declaration. Types are those of spark-protobuf: an enum is
+ * its value's name, a Timestamp one in microseconds, a message a row, a repeated field an array, an unset field with
+ * presence null. A text that is a decimal is a number, and null when it is unset. Unknown fields are skipped.
  */
 final class MessageReader {
   private static final Map<Descriptor, MessageReader> KNOWN = new ConcurrentHashMap<>();
@@ -45,14 +44,14 @@ final class MessageReader {
     numbers = Arrays.stream(byNumber).mapToInt(each -> each.field.getNumber()).toArray();
   }
 
-  /** The reader of a type of message. */
+  /** Returns the reader of a type of message. */
   static MessageReader of(Descriptor type) {
-    // Asked for each record by all tasks: computeIfAbsent may lock even when it finds.
+    // All tasks ask for each record, and computeIfAbsent may lock even when the key is present.
     MessageReader known = KNOWN.get(type);
     return known == null ? KNOWN.computeIfAbsent(type, MessageReader::new) : known;
   }
 
-  /** Whether a Timestamp can hold the second, counted since 1970. */
+  /** Returns whether a Timestamp can hold the second, counted since 1970. */
   static boolean isValid(long second) {
     return second >= FIRST_SECOND && second <= LAST_SECOND;
   }
@@ -62,10 +61,10 @@ final class MessageReader {
   }
 
   /**
-   * The row of a message.
+   * Reads the row of a message.
    *
-   * @throws InvalidProtocolBufferException if the bytes are no such message
-   * @throws UndecodableException if they hold what a row cannot: an enum number without a name, a Timestamp out of its
+   * @throws InvalidProtocolBufferException if the bytes are not such a message
+   * @throws UndecodableException if a row cannot hold its values: an enum number without a name, a Timestamp out of its
    *     range, more values than {@link ReadBudget} allows
    */
   InternalRow read(byte[] value) throws InvalidProtocolBufferException {
@@ -80,7 +79,7 @@ final class MessageReader {
     }
   }
 
-  /** Reads fields up to the end of the message over what `values` has of them; a message that comes twice is merged. */
+  /** Reads fields into `values` up to the end of the message; a message that comes twice is merged. */
   private void merge(Object[] values, CodedInputStream in, ReadBudget budget) throws IOException {
     for (int tag = in.readTag(); tag != 0; tag = in.readTag()) {
       budget.count();
@@ -144,7 +143,7 @@ final class MessageReader {
     return new GenericInternalRow(values);
   }
 
-  /** What a row holds of a message of this type, which was read as `values` for the field. */
+  /** Returns the row's value for a message of this type, which was read as `values` for the field. */
   Object finish(FieldDescriptor field, Object[] values) {
     return isTimestamp ? microseconds(field, values) : finish(values);
   }

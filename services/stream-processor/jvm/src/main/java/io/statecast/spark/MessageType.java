@@ -11,10 +11,10 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * The type of a message as a function takes it to the executors: with the file that declares it and those that this imports.
+ * Takes the type of a message to the executors with a function: the file that declares it and those that this imports.
  *
- * <p>A JVM has one object of each type, however many tasks bring it, so that readers and writers of messages find each other
- * by it.
+ * <p>A JVM has one object for each type, however many tasks bring it, because readers and writers of messages are
+ * cached by it.
  */
 final class MessageType implements Serializable {
   private static final long serialVersionUID = 1L;
@@ -32,7 +32,7 @@ final class MessageType implements Serializable {
     this.descriptor = descriptor;
   }
 
-  /** The type that this describes. */
+  /** Returns the type that this describes. */
   static MessageType of(Descriptor descriptor) {
     Set<FileDescriptor> needed = new LinkedHashSet<>();
     addWithImports(descriptor.getFile(), needed);
@@ -57,7 +57,7 @@ final class MessageType implements Serializable {
     return KNOWN.computeIfAbsent(key, unknown -> new MessageType(files, new DescriptorSet(files).find(name)));
   }
 
-  /** The full name of the message. */
+  /** Returns the full name of the message. */
   @Override
   public String toString() {
     return name;

@@ -11,7 +11,8 @@ import org.apache.spark.sql.catalyst.InternalRow;
  * Writes Spark's internal rows straight as the bytes of one type of message, as Protobuf itself writes them: fields by
  * rising number.
  *
- * <p>The inverse of {@link MessageReader}, with the same types and the same order of fields. A null leaves its field unset.
+ * <p>It is the inverse of {@link MessageReader}, with the same types and the same order of fields. A null leaves its
+ * field unset.
  */
 final class MessageWriter {
   private static final Map<Descriptor, MessageWriter> KNOWN = new ConcurrentHashMap<>();
@@ -28,20 +29,20 @@ final class MessageWriter {
             .toArray(FieldWriter[]::new);
   }
 
-  /** The writer of a type of message. */
+  /** Returns the writer of a type of message. */
   static MessageWriter of(Descriptor type) {
-    // Asked for each record by all tasks: computeIfAbsent may lock even when it finds.
+    // All tasks ask for each record, and computeIfAbsent may lock even when the key is present.
     MessageWriter known = KNOWN.get(type);
     return known == null ? KNOWN.computeIfAbsent(type, MessageWriter::new) : known;
   }
 
-  /** The number of fields that a row has. */
+  /** Returns the number of fields of a row. */
   int size() {
     return byNumber.length;
   }
 
   /**
-   * The bytes of a row.
+   * Returns the bytes of a row.
    *
    * @throws IllegalArgumentException if the row has another number of fields or an enum has no such name
    */

@@ -15,11 +15,11 @@ import scala.runtime.AbstractPartialFunction;
 import scala.runtime.BoxedUnit;
 
 /**
- * Removes the shuffles of a real-time query that one task reads, and whose state has one part: ADR 0068.
+ * Removes the shuffles of a real-time query that one task reads, if its state has one part: ADR 0068.
  *
  * <p>Spark removes a shuffle from one partition to one by itself, but a real-time scan never says how many it has, so a
- * shuffle would stand before each state and hold a task of its own. Named in `spark.sql.extensions`. By Spark's private
- * parts, which may change with any release; this is for 4.3.
+ * shuffle would come before each state and occupy a task of its own. `spark.sql.extensions` names this class. It uses
+ * Spark's private parts, which may change with any release; this is for 4.3.
  */
 public final class OneTask extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   @Override
@@ -34,7 +34,7 @@ public final class OneTask extends AbstractFunction1<SparkSessionExtensions, Box
     return BoxedUnit.UNIT;
   }
 
-  /** Rules for columns are the only ones that a streaming plan passes once its shuffles stand in it. */
+  /** Runs before the rules for columns, the only ones that get a streaming plan with its shuffles. */
   private static final class BeforeColumns extends ColumnarRule {
     @Override
     public Rule<SparkPlan> preColumnarTransitions() {
@@ -49,13 +49,13 @@ public final class OneTask extends AbstractFunction1<SparkSessionExtensions, Box
     }
   }
 
-  /** A shuffle from one task to one, as the operator that it shuffles. */
+  /** Replaces a shuffle from one task to one by its input. */
   private static final class Input extends AbstractPartialFunction<SparkPlan, SparkPlan> implements Serializable {
     private static final long serialVersionUID = 1L;
 
     @Override
     public boolean isDefinedAt(SparkPlan plan) {
-      // Its own numPartitions() would run the input.
+      // The shuffle's own numPartitions() would run the input.
       return plan instanceof ShuffleExchangeExec shuffle
           && shuffle.outputPartitioning().numPartitions() == 1
           && isReadByOneTask(shuffle.child());

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.types.StructType;
 
-/** Counts how the changes of a key that came together have ended; each counts once. */
+/** Counts the outcomes of the changes of a key that came together, each once. */
 final class Outcomes {
   /** The column of the counts; null on a line that counts none. */
   static final String COLUMN = "outcomes";
@@ -26,7 +26,7 @@ final class Outcomes {
   private final int[] counts = new int[TYPE.size()];
   private boolean any;
 
-  /** Counts a change that is newer than all before it; `effective` says whether its row is or was in anything. */
+  /** Counts a change that is newer; `effective` says whether its row belongs anywhere before or after it. */
   void applied(boolean effective) {
     add(effective ? APPLIED : FILTERED);
   }
@@ -34,8 +34,8 @@ final class Outcomes {
   /**
    * Counts a change that is not newer.
    *
-   * @param same whether it is the last one again
-   * @param newer whether its time says that it is newer all the same
+   * @param same whether it repeats the last one
+   * @param newer whether it is newer by its time
    */
   void passed(boolean same, boolean newer) {
     add(same ? DUPLICATE : newer ? SUPERSEDED_NEWER : SUPERSEDED);
@@ -50,7 +50,7 @@ final class Outcomes {
     return any;
   }
 
-  /** The counts as a row of TYPE. */
+  /** Returns the counts as a row of TYPE. */
   InternalRow row() {
     return new GenericInternalRow(new Object[] {counts[0], counts[1], counts[2], counts[3], counts[4]});
   }

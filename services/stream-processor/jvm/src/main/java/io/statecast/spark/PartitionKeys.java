@@ -3,8 +3,8 @@ package io.statecast.spark;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Keys that lead to each partition of the state, for a line that all of them must get. No row has one: they begin with a
- * NUL, and say which partition of how many they are for.
+ * Makes keys that lead to each partition of the state, for a line that all of them must get. No row has such a key: it
+ * begins with a NUL, and names its partition and the number of partitions.
  */
 final class PartitionKeys {
   private static final String MARK = "\0";
@@ -17,7 +17,7 @@ final class PartitionKeys {
     return key.startsWith(MARKED);
   }
 
-  /** A key for each of so many partitions, in their order. */
+  /** Returns a key for each of so many partitions, in their order. */
   static String[] all(int partitions) {
     String[] keys = new String[partitions];
     for (int partition = 0; partition < partitions; partition++) {
@@ -36,9 +36,10 @@ final class PartitionKeys {
   }
 
   /**
-   * Refuses a key that has come to another partition than it is for, or is for another number of partitions.
+   * Refuses a key that has reached another partition than its own, or is for another number of partitions.
    *
-   * @throws IllegalStateException then: some partition would not get the line, and keep what it should forget
+   * @throws IllegalStateException for such a key: some partition would not get the line, and would keep rows that it
+   *     should forget
    */
   static void check(String key, int partition, int partitions) {
     String[] parts = key.substring(MARK.length()).split(BETWEEN);

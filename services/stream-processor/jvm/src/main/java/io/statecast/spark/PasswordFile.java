@@ -12,8 +12,8 @@ import javax.security.auth.login.AppConfigurationEntry;
 import org.apache.kafka.common.security.auth.AuthenticateCallbackHandler;
 
 /**
- * Signs Kafka's clients in as the login module's option `user`, with the password that stands in `password_file` when
- * they connect. So it can be changed while they run, and no configuration has it.
+ * Signs Kafka's clients in as the login module's option `user`, with the password in `password_file` at the time when
+ * they connect. So the password can change while they run, and no configuration contains it.
  */
 public final class PasswordFile implements AuthenticateCallbackHandler {
   private Map<String, ?> options = Map.of();

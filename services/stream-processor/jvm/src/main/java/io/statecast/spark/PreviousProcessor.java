@@ -26,17 +26,17 @@ import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The state behind {@link Previous}: of each row its last applied change.
+ * Keeps the state of {@link Previous}: the last applied change of each row.
  *
- * <p>A row is in one of two places: `entries` holds the {@link Remembered} of a row that has entries; `gone` that of one that
- * has none, for a while. A change of a known row costs one read and one write. A truncation of the table takes all rows out
- * of `entries` that it covers, and is itself the deletion of each ({@link Truncations}).
+ * <p>A row is in one of two places: `entries` holds the {@link Remembered} of a row that has entries; `gone` that of a
+ * row that has none, for a while. A change of a known row costs one read and one write. A truncation of the table
+ * removes all rows that it covers from `entries`, and is itself the deletion of each ({@link Truncations}).
  */
 final class PreviousProcessor extends StatefulProcessor<UTF8String, InternalRow, InternalRow> {
   private static final long serialVersionUID = 1L;
   private static final String ENTRIES = "entries";
 
-  /** The places of the columns that a line gets, see {@link #columns}. */
+  /** The indices of the columns that a line gets: see {@link #columns}. */
   private static final int EPOCH = 0;
 
   private static final int SEQUENCE = 1;
@@ -68,7 +68,7 @@ final class PreviousProcessor extends StatefulProcessor<UTF8String, InternalRow,
     this.everyChange = everyChange;
   }
 
-  /** The columns that each line gets, of which the first three stand in the place of its own. */
+  /** Returns the columns that each line gets; the first three replace its own. */
   static StructType columns(StructType input) {
     return new StructType()
         .add(input.apply("epoch"))
@@ -139,13 +139,13 @@ final class PreviousProcessor extends StatefulProcessor<UTF8String, InternalRow,
     return CollectionConverters.asScala(counting(output, change, outcomes).iterator());
   }
 
-  /** The position of a row after the change, null when that is not newer than `last`. */
+  /** Returns the position of a row after the change; null if the change is not newer than `last`. */
   private RowPosition position(InternalRow change, Remembered last) {
     return RowPosition.of(
         change.getLong(epoch), change.getLong(sequence), time(change), last == null ? null : last.place());
   }
 
-  /** The position that the change itself says. */
+  /** Returns the position of the change itself. */
   private RowPosition own(InternalRow change) {
     return RowPosition.own(change.getLong(epoch), change.getLong(sequence), time(change));
   }
@@ -170,7 +170,7 @@ final class PreviousProcessor extends StatefulProcessor<UTF8String, InternalRow,
     }
   }
 
-  /** The lines, whose first tells the outcomes; where no line goes out, one that does nothing else. */
+  /** Adds the outcomes to the first line; if there is none, adds one that does nothing else. */
   private List<InternalRow> counting(List<InternalRow> lines, InternalRow change, Outcomes outcomes) {
     if (!outcomes.any()) {
       return lines;
@@ -183,10 +183,10 @@ final class PreviousProcessor extends StatefulProcessor<UTF8String, InternalRow,
   }
 
   /**
-   * The changes that came together as they stand in the log, so that a batch which runs again gives the same.
+   * Returns the changes that came together in the order of the log, so that a batch that runs again gives the same.
    *
-   * <p>A row that a snapshot has read stands before all changes that came after it: those of a transaction that was open
-   * then have lower places, and the row as it left it must win.
+   * <p>A row that a snapshot has read comes before all changes that came after it: those of a transaction that was open
+   * then have lower places, and the row as the transaction left it must win.
    */
   private Iterator<InternalRow> ordered(List<InternalRow> changes) {
     Map<InternalRow, InternalRow> after = firstAfterReads(changes);
@@ -197,7 +197,7 @@ final class PreviousProcessor extends StatefulProcessor<UTF8String, InternalRow,
     return CollectionConverters.asScala(changes.iterator());
   }
 
-  /** By row that a snapshot has read, the first in the log of the changes that came after it, if its place is lower. */
+  /** Maps each row that a snapshot has read to the first in the log of the later changes, if its place is lower. */
   private Map<InternalRow, InternalRow> firstAfterReads(List<InternalRow> changes) {
     Map<InternalRow, InternalRow> after = new IdentityHashMap<>();
     Comparator<InternalRow> order = order();
@@ -220,7 +220,7 @@ final class PreviousProcessor extends StatefulProcessor<UTF8String, InternalRow,
         .thenComparing(change -> change.getLong(sequence) < 0);
   }
 
-  /** The changes that came after one with a higher place, and are newer by their time: to sort them hides it. */
+  /** Returns the changes that came after one with a higher place but are newer by their time, which sorting hides. */
   private Set<InternalRow> backwards(List<InternalRow> changes) {
     if (changes.size() < 2) {
       return Set.of();
@@ -233,13 +233,13 @@ final class PreviousProcessor extends StatefulProcessor<UTF8String, InternalRow,
       if (place < 0 && RowPosition.isNewer(time(change), time(highest))) {
         backwards.add(change);
       }
-      // A change after a row that was read may be of a transaction that was open then.
+      // A change after a row that was read may belong to a transaction that was open then.
       highest = place > 0 && change.getLong(sequence) >= 0 ? change : highest;
     }
     return backwards;
   }
 
-  /** One line for the truncation itself and one per row that leaves, each made when it is asked for. */
+  /** Returns a line for the truncation itself and one for each row that leaves, each made when it is asked for. */
   private Iterator<InternalRow> truncate(Iterator<InternalRow> changes) {
     InternalRow newest = null;
     RowPosition last = truncations.last();
@@ -269,7 +269,7 @@ final class PreviousProcessor extends StatefulProcessor<UTF8String, InternalRow,
         .concat(() -> CollectionConverters.asScala(rows));
   }
 
-  /** Whether the row has all the entries after its last change. */
+  /** Returns whether the row has all these entries after its last change. */
   private boolean has(Remembered last, ArrayData entries) {
     return new HashSet<>(elements(last.entries())).containsAll(elements(entries));
   }
@@ -296,13 +296,13 @@ final class PreviousProcessor extends StatefulProcessor<UTF8String, InternalRow,
     entries.update(last.stored());
   }
 
-  /** The change as it is passed on, which counts nothing; `now` is what is remembered of its row. */
+  /** Returns the line of a change, without outcomes; `now` is the state of its row. */
   private static InternalRow line(InternalRow change, Remembered now, ArrayData previous, boolean applied) {
     RowPosition place = now.place();
     return InternalState.line(new Object[] {place.epoch(), place.written(), now.entries(), previous, applied, null}, change);
   }
 
-  /** A letter, which has no change's columns. */
+  /** Returns the line of a letter, which does not have all columns of a change. */
   private InternalRow unchanged(InternalRow letter) {
     Object[] own = new Object[OUTCOMES + 1];
     own[EPOCH] = letter.isNullAt(epoch) ? null : letter.getLong(epoch);

@@ -7,11 +7,11 @@ import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
-/** A row as the state remembers it: its place, and the entries that it has; none when it is gone. */
+/** A row in the state: its place and its entries, none when it is gone. */
 record Remembered(RowPosition place, ArrayData entries) {
   static final ArrayData NOTHING = new GenericArrayData(new Object[0]);
 
-  /** The type of what is stored of a row without entries. */
+  /** The type of a stored row without entries. */
   static final StructType PLACE =
       new StructType()
           .add("epoch", "bigint", false)
@@ -21,12 +21,12 @@ record Remembered(RowPosition place, ArrayData entries) {
 
   private static final int ENTRIES = 4;
 
-  /** The type of what is stored of a row with entries of this type. */
+  /** Returns the type of a stored row with entries of this type. */
   static StructType withEntries(DataType entries) {
     return PLACE.add("current", entries, false);
   }
 
-  /** What is stored; null for null. */
+  /** Reads a stored row; null gives null. */
   static Remembered in(InternalRow stored) {
     if (stored == null) {
       return null;
@@ -34,7 +34,7 @@ record Remembered(RowPosition place, ArrayData entries) {
     return new Remembered(RowPosition.in(stored), stored.numFields() > ENTRIES ? stored.getArray(ENTRIES) : NOTHING);
   }
 
-  /** A row that is gone, and was last changed there. */
+  /** Returns a row that is gone, with the place of its last change. */
   static Remembered gone(RowPosition place) {
     return new Remembered(place, NOTHING);
   }
@@ -43,7 +43,7 @@ record Remembered(RowPosition place, ArrayData entries) {
     return entries.numElements() == 0;
   }
 
-  /** What to store of a row that has entries, or is gone. */
+  /** Returns the row to store, with its entries unless it is gone. */
   InternalRow stored() {
     return isGone()
         ? new GenericInternalRow(new Object[] {place.epoch(), place.sequence(), place.written(), place.time()})

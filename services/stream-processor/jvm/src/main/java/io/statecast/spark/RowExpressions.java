@@ -40,13 +40,13 @@ import scala.jdk.javaapi.CollectionConverters;
 /**
  * Makes parsed SQL safe before Spark resolves it: integers do not wrap, and no value of a row ends a query.
  *
- * <p>The SQL of a pipeline's file stands in a call of {@link #ATTEMPT}, which no file can call.
+ * <p>The SQL of a pipeline's file is in a call of {@link #ATTEMPT}, which no file can call.
  */
 public final class RowExpressions {
   /** The name under which SQL calls {@link Attempt}. */
   public static final String ATTEMPT = "__attempt";
 
-  /** The functions whose result can be much longer than their arguments, and how many copies of them it can be. */
+  /** The functions with a result that can be much longer than their arguments, and the number of copies in it. */
   private static final Map<String, Copies> COPYING =
       Map.of(
           "repeat", arguments -> arguments.get(1),
@@ -56,19 +56,21 @@ public final class RowExpressions {
           "array_join", arguments -> longer(new Concat(seq(arguments.subList(1, arguments.size())))),
           "flatten", arguments -> number(1));
 
-  /** Those that fill a text up to a length. */
+  /** The functions that fill a text up to a length. */
   private static final Set<String> PADDING = Set.of("lpad", "rpad");
 
-  /** Those that compare each character of one argument with each of the other, and what one may be long. */
+  /**
+   * The function that compares each character of one argument with each of the other; the bound is on each argument.
+   */
   private static final String PAIRING = "levenshtein";
 
   private static final int MAX_PAIRED_BYTES = 8_192;
 
-  /** What gives back one of its arguments, and makes nothing. */
+  /** The functions that return one of their arguments, and make nothing. */
   private static final Set<String> CHOOSING =
       Set.of("coalesce", "greatest", "if", "ifnull", "least", "nullif", "nvl", "nvl2", "get");
 
-  /** The calls that are casts to a type of whole numbers. */
+  /** The functions that cast to a type of whole numbers. */
   private static final Map<String, DataType> WHOLE =
       Map.of(
           "bigint", DataTypes.LongType,
@@ -76,7 +78,7 @@ public final class RowExpressions {
           "smallint", DataTypes.ShortType,
           "tinyint", DataTypes.ByteType);
 
-  /** Those that make a bigint of a double. */
+  /** The functions that make a bigint of a double. */
   private static final Set<String> ROUNDING = Set.of("ceil", "ceiling", "floor");
 
   private static final Set<String> PATTERNED =
@@ -90,7 +92,7 @@ public final class RowExpressions {
     Expression of(List<Expression> arguments);
   }
 
-  /** The expression made safe. Raises IllegalArgumentException for a constant that is no pattern. */
+  /** Makes the expression safe. Throws IllegalArgumentException for a constant that is not a pattern. */
   public static Expression safe(Expression parsed) {
     return safe(parsed, false);
   }
@@ -108,7 +110,7 @@ public final class RowExpressions {
     return ofFile ? limited(wholeOrNull(orNull(expression), children), children) : orNull(expression);
   }
 
-  /** Whether it only names and compares values: that always can be computed, and makes nothing. */
+  /** Returns whether the expression only names and compares values, which always succeeds and makes nothing. */
   private static boolean cannotFail(Expression expression) {
     boolean compares =
         expression instanceof BinaryComparison
@@ -124,8 +126,7 @@ public final class RowExpressions {
   }
 
   /**
-   * Sums, differences and products with the mode of Spark's own `try_add`: null where their type cannot hold the
-   * result.
+   * Gives sums, differences and products the mode of Spark's own `try_add`: null if their type cannot hold the result.
    */
   private static Expression orNull(Expression expression) {
     if (expression instanceof Add add) {
@@ -139,8 +140,8 @@ public final class RowExpressions {
   }
 
   /**
-   * Casts to whole numbers, and functions that round and negate, without results that Spark cuts to fit their type:
-   * null, or a failure that {@link Attempt} makes null.
+   * Makes casts to whole numbers, and functions that round and negate, give null instead of a result that Spark cuts to
+   * fit its type; some fail, which {@link Attempt} turns into null.
    */
   private static Expression wholeOrNull(Expression expression, List<Expression> arguments) {
     String name = name(expression);
@@ -198,7 +199,9 @@ public final class RowExpressions {
     return new Literal(number, DataTypes.LongType);
   }
 
-  /** What a text that stands between or behind each byte of another makes of it: so many copies, and one of itself. */
+  /**
+   * Returns how many times longer another text may become with this one between its bytes: this one's bytes and one.
+   */
   private static Expression longer(Expression text) {
     return new Add(new OctetLength(text), number(1));
   }
@@ -213,7 +216,7 @@ public final class RowExpressions {
       Pattern.compile(pattern);
       String replacement = name.equals("regexp_replace") ? text(arguments.get(2)) : null;
       if (replacement != null) {
-        // The empty text is found first, and the groups have their numbers.
+        // The empty text matches first, and the groups keep their numbers.
         Pattern.compile("(?:)|" + pattern).matcher("").replaceFirst(replacement);
       }
     } catch (IllegalArgumentException | IndexOutOfBoundsException error) {
@@ -226,7 +229,7 @@ public final class RowExpressions {
     return expression instanceof Literal literal && literal.value() instanceof UTF8String text ? text.toString() : null;
   }
 
-  /** The name of the function that is called, in small letters; empty for what is no call. */
+  /** Returns the name of the called function in lower case; empty if the expression is not a call. */
   private static String name(Expression expression) {
     return expression instanceof UnresolvedFunction function
         ? function.nameParts().last().toLowerCase(Locale.ROOT)

@@ -13,13 +13,13 @@ import org.apache.spark.sql.catalyst.expressions.SpecializedGetters;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 
 /**
- * `row_from_texts(texts, declared) → struct(row, payload, problem)`: a table's row from Debezium.
+ * Makes a table's row from Debezium's texts: `row_from_texts(texts, declared) → struct(row, payload, problem)`.
  *
- * <p>`texts` has the message's fields in their order; each value at the end of a path is the text that stands in the
- * JSON, null for a missing column and for SQL's NULL, which leave the field unset and are null in the row. `declared` has struct(field, name,
- * scale) of the columns whose type Kafka Connect's schema names. `payload` is the row's encoded message. A text
- * that does not fit its field gives the problem, which names the field, in place of row and payload: nothing is rounded
- * or cut. Null texts give null.
+ * <p>`texts` has the message's fields in their order. Each value at the end of a path is its text in the JSON, or null
+ * for a missing column and for SQL's NULL, which leave the field unset and are null in the row. `declared` has
+ * struct(field, name, scale) for the columns with a type that Kafka Connect's schema names. `payload` is the row's
+ * encoded message. A text that does not fit its field gives a problem that names the field, instead of row and payload:
+ * nothing is rounded or cut. Null texts give null.
  */
 public final class RowFromTexts implements Serializable {
   private static final long serialVersionUID = 1L;
@@ -43,7 +43,7 @@ public final class RowFromTexts implements Serializable {
     }
   }
 
-  /** The row with null for each column that is NULL, which the message cannot say of every field. */
+  /** Returns the row with null for each column that is NULL, which the message cannot express for every field. */
   private static InternalRow withNulls(InternalRow row, InternalRow texts, Descriptor table) {
     for (int i = 0; i < row.numFields(); i++) {
       if (texts.isNullAt(i) && !table.getFields().get(i).isRepeated()) {

@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.SpecializedGetters;
 import org.apache.spark.sql.types.StructType;
 import scala.Function2;
 
-/** Takes values out of rows of a type, null where they are; a row's own way to a value looks its type up each time. */
+/** Takes values, nulls included, out of rows of one type; a row's own access to a value looks its type up each time. */
 final class RowReader implements Serializable {
   private static final long serialVersionUID = 1L;
 
@@ -17,7 +17,7 @@ final class RowReader implements Serializable {
     this.type = type;
   }
 
-  /** The values of a row. */
+  /** Returns the values of a row. */
   Object[] values(InternalRow row) {
     Object[] values = new Object[type.size()];
     for (int i = 0; i < values.length; i++) {

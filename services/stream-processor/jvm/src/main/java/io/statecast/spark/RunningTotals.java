@@ -6,21 +6,22 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.streaming.TimeMode;
 import org.apache.spark.sql.types.StructType;
 
-/** Adds the lines of a group up, one after the other, and says the total at each that asks; the door for Python. */
+/** Adds up the lines of a group one after the other, and gives the total at each that asks; called from Python. */
 public final class RunningTotals {
   private RunningTotals() {}
 
   /**
-   * One line with `key`, `payload` and the totals so far, of the same names as the numbers, for each line that has a
+   * Gives one line with `key`, `payload` and the totals so far, named like the numbers, for each line that has a
    * `payload`. Each line with one of {@link LetterKeys} in its `key` goes on with its `letter`, and nothing else.
    *
-   * <p>The lines of a group that come together are taken in the order of (`epoch`, `sequence`), and of those that one change
-   * has made those without a payload first. So a batch that runs again gives the same lines: its totals do not depend on the
-   * order in which its shuffle brought them.
+   * <p>The lines of a group that come together are taken in the order of (`epoch`, `sequence`), and of those that one
+   * change has made, the ones without a payload first. So a batch that runs again gives the same lines: its totals do
+   * not depend on the order in which its shuffle brought them.
    *
-   * @param lines with `key` and `primary_key` (text), `epoch` and `sequence` (bigint), none of them null, `payload` (binary),
-   *     `letter` (null on each line of a group) and the numbers, which are bigints or decimals
-   * @param numbers the names of the columns that are added up; the first counts rows, and a group without any is forgotten
+   * @param lines with `key` and `primary_key` (text), `epoch` and `sequence` (bigint), none of them null, `payload`
+   *     (binary), `letter` (null on each line of a group) and the numbers, which are bigints or decimals
+   * @param numbers the names of the columns that are added up; the first counts rows, and a group without any is
+   *     forgotten
    */
   public static Dataset<Row> apply(Dataset<Row> lines, List<String> numbers) {
     StructType input = lines.schema();

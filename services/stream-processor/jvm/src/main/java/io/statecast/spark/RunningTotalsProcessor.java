@@ -16,7 +16,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** The state behind {@link RunningTotals}: of each group that has rows its totals. */
+/** Keeps the state of {@link RunningTotals}: the totals of each group that has rows. */
 final class RunningTotalsProcessor extends StatefulProcessor<UTF8String, InternalRow, InternalRow> {
   private static final long serialVersionUID = 1L;
 

@@ -17,13 +17,13 @@ import org.apache.spark.sql.kafka010.KafkaRecordToRowConverter;
 import scala.Function1;
 
 /**
- * Reads the records of several partitions until the time of the batch is over, with one consumer.
+ * Reads the records of several partitions with one consumer, until the time of the batch is over.
  *
- * <p>A partition with an open transaction, or without a leader, holds back no other. Records that are gone end the query,
- * because the consumer has no way to reset an offset.
+ * <p>A partition with an open transaction, or without a leader, holds back no other. Records that are gone end the
+ * query, because the consumer has no way to reset an offset.
  */
 final class SharedKafkaReader implements SupportsRealTimeRead<InternalRow> {
-  /** The clock is looked at so often without records: a drain moves it. */
+  /** The longest wait for records before the clock is read again: a drain moves it. */
   private static final long LOOK_MS = 500;
 
   private final IdleConsumers.Key key;
@@ -41,7 +41,7 @@ final class SharedKafkaReader implements SupportsRealTimeRead<InternalRow> {
       next.put(each.offsetRange().topicPartition(), each.offsetRange().fromOffset());
     }
     key = IdleConsumers.Key.of(first.executorKafkaParams(), next.keySet());
-    // Not to an UnsafeRow, which would copy the record: Spark's projection above the scan takes any row.
+    // Does not convert to an UnsafeRow, which would copy the record: Spark's projection above the scan takes any row.
     KafkaRecordToRowConverter converter = new KafkaRecordToRowConverter();
     toRow = first.includeHeaders() ? converter.toInternalRowWithHeaders() : converter.toInternalRowWithoutHeaders();
     consumer = IdleConsumers.take(key, first.executorKafkaParams());
@@ -72,7 +72,7 @@ final class SharedKafkaReader implements SupportsRealTimeRead<InternalRow> {
     return records;
   }
 
-  /** The position behind the records that were taken; what was fetched beyond them is fetched again. */
+  /** Returns the position after the records that were taken; those fetched beyond it are fetched again. */
   @Override
   public PartitionOffset getOffset() {
     return new SharedKafkaStream.ShareOffset(new HashMap<>(next));
@@ -88,7 +88,7 @@ final class SharedKafkaReader implements SupportsRealTimeRead<InternalRow> {
     return row;
   }
 
-  /** Keeps the consumer for the next batch, unless a poll has failed, or was interrupted as when the query stops. */
+  /** Keeps the consumer for the next batch, unless a poll has failed or was interrupted, as when the query stops. */
   @Override
   public void close() {
     if (failed) {

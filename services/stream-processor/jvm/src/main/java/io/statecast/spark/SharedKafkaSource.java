@@ -8,16 +8,17 @@ import org.apache.spark.sql.kafka010.KafkaSourceProvider;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * Spark's Kafka source for real-time mode with fewer tasks: each reads several partitions by one consumer.
+ * Reads topics in real-time mode with fewer tasks than Spark's own Kafka source.
  *
- * <p>Spark's own has a task, a thread and a consumer for each partition of each query, for good. Options, offsets and
- * checkpoints are those of the original, beside {@link #TASKS} and {@link #FIRST_MS}.
+ * <p>Each task reads several partitions by one consumer. Spark's own source keeps a task, a thread and a consumer for
+ * each partition of each query. Options, offsets and checkpoints are those of the original, beside {@link #TASKS} and
+ * {@link #FIRST_MS}.
  */
 public final class SharedKafkaSource extends KafkaSourceProvider {
-  /** The option that gives the most tasks that read; a positive number. */
+  /** The option for the most tasks that read, a positive number. */
   public static final String TASKS = "readTasks";
 
-  /** The option that gives the milliseconds after which the first batch of a run ends, if its trigger lets it be longer. */
+  /** The option for the milliseconds after which the first batch of a run ends, if its trigger lets it be longer. */
   public static final String FIRST_MS = "firstCheckpointMs";
 
   @Override

@@ -25,9 +25,9 @@ import org.apache.spark.sql.kafka010.KafkaMicroBatchStream;
 import org.apache.spark.sql.kafka010.KafkaSourcePartitionOffset;
 
 /**
- * Spark's stream of a topic, with its partitions spread over at most `tasks` tasks in real-time mode.
+ * Reads a topic as Spark's stream does, with its partitions spread over at most `tasks` tasks in real-time mode.
  *
- * <p>Its first batch ends after `firstMs`, so that queries that start together have their next ones at other times.
+ * <p>Its first batch ends after `firstMs`, so that queries that start together have their next ones at different times.
  */
 final class SharedKafkaStream
     implements MicroBatchStream, SupportsAdmissionControl, SupportsRealTimeMode, ReportsSourceMetrics {
@@ -57,7 +57,9 @@ final class SharedKafkaStream
     }
   }
 
-  /** Deals the partitions out in the order of their numbers. The original checks that none is gone or has lost records. */
+  /**
+   * Deals the partitions out in the order of their numbers. The original checks that none is gone or has lost records.
+   */
   @Override
   public InputPartition[] planInputPartitions(Offset start) {
     List<KafkaBatchInputPartition> partitions =

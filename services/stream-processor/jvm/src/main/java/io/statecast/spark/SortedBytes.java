@@ -3,7 +3,7 @@ package io.statecast.spark;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 
-/** Values as bytes that are in the values' order when they are compared as unsigned numbers, one after the other. */
+/** Converts values to bytes that sort like the values when compared as unsigned numbers, one after the other. */
 final class SortedBytes {
   private SortedBytes() {}
 
@@ -15,7 +15,7 @@ final class SortedBytes {
     return ByteBuffer.wrap(bytes).getLong() ^ Long.MIN_VALUE;
   }
 
-  /** UTF-8, whose order is that of the characters' code points. */
+  /** Returns UTF-8, which sorts by the code points of the characters. */
   static byte[] of(String text) {
     return text.getBytes(StandardCharsets.UTF_8);
   }

@@ -9,8 +9,8 @@ import java.util.regex.Pattern;
 /**
  * Reads a number in the forms that Debezium writes: digits, or the bytes of a decimal.
  *
- * <p>`decimal.handling.mode` of the connector decides: `string` and `double` give digits; `precise` gives the unscaled
- * number as big-endian two's complement in base64, with the scale in the schema or, where the column has none, beside it.
+ * <p>The connector's `decimal.handling.mode` decides: `string` and `double` give digits; `precise` gives the unscaled
+ * number as big-endian two's complement in base64, with the scale in the schema or, if the column has none, beside it.
  */
 final class SourceNumber {
   private static final String DECIMAL = "org.apache.kafka.connect.data.Decimal";
@@ -28,18 +28,20 @@ final class SourceNumber {
     return declared.is(DECIMAL, VARIABLE_SCALE);
   }
 
-  /** Whether the text is a decimal with its scale beside it, as the connector writes a column without a scale. */
+  /**
+   * Returns whether the text is a decimal with its scale beside it, as the connector writes a column without a scale.
+   */
   static boolean isPair(String text) {
     return text.startsWith("{\"scale\":") && text.length() <= LONGEST && PAIR.matcher(text).matches();
   }
 
   /**
-   * The number.
+   * Reads the number.
    *
-   * @throws IllegalArgumentException if the text is none, or is of such a size that no field could hold it
+   * @throws IllegalArgumentException if the text is not a number, or has a size that no field could hold
    */
   static BigDecimal read(String text, DeclaredType declared) {
-    if (text.length() > LONGEST || declared.is(BITS)) { // the bytes of bits, whose base64 may look like a number
+    if (text.length() > LONGEST || declared.is(BITS)) { // the base64 of bits may look like a number
       throw new IllegalArgumentException(text);
     }
     BigDecimal number = declared.is(DECIMAL) ? decimal(text, declared.scale()) : text.startsWith("{") ? pair(text) : new BigDecimal(text);

@@ -15,9 +15,10 @@ import java.time.temporal.ChronoUnit;
 /**
  * Reads a moment in the forms that Debezium writes: a count since 1970, or ISO 8601 text.
  *
- * <p>The unit of a count is that of the type in the schema. Without a schema the size tells it, which is right for all
- * moments from March 1973 to 5138: below 10^7 days, below 10^14 milliseconds, below 10^17 microseconds, else nanoseconds.
- * A count that stands for infinity in some unit, or for the last day of 9999, is then no moment: by its size it would pass for another.
+ * <p>A type in the schema gives the unit of a count. Without a schema, the size of the count gives it, which is right
+ * for all moments from March 1973 to 5138: below 10^7 days, below 10^14 milliseconds, below 10^17 microseconds, else
+ * nanoseconds. A count that stands for infinity in some unit, or for the last day of 9999, is then refused: by its size
+ * it would pass for another moment.
  */
 final class SourceTime {
   static final String[] DATES = {"io.debezium.time.Date", "org.apache.kafka.connect.data.Date"};
@@ -44,7 +45,7 @@ final class SourceTime {
   private static final BigDecimal NANOSECOND = new BigDecimal("0.001");
   private static final int LONGEST_COUNT = 20;
   private static final BigDecimal LAST_LONG = BigDecimal.valueOf(Long.MAX_VALUE);
-  /** An infinite date is a count of days near the ends of 32 bits, at other times of another day. */
+  /** Infinite dates are counts of days near the limits of 32 bits, not always the same day. */
   private static final BigDecimal FIRST_INFINITE_DATE = BigDecimal.valueOf(10_000_000);
   private static final BigDecimal LAST_INFINITE_DATE = BigDecimal.valueOf(1L << 31);
   private static final BigDecimal LAST_DAY_MS = BigDecimal.valueOf(253_402_214_400_000L);
@@ -54,9 +55,9 @@ final class SourceTime {
   private SourceTime() {}
 
   /**
-   * The moment, to the microsecond.
+   * Reads the moment, to the microsecond.
    *
-   * @throws IllegalArgumentException if the text is none that a Timestamp of the contract can hold
+   * @throws IllegalArgumentException if the text is not a moment that a Timestamp of the contract can hold
    */
   static Instant read(String text, DeclaredType declared) {
     try {
@@ -71,9 +72,9 @@ final class SourceTime {
   }
 
   /**
-   * The time of day that a count since midnight says, as PostgreSQL writes it: `10:00:00.5`, and at most `24:00:00`.
+   * Returns the time of day for a count since midnight, as PostgreSQL writes it: `10:00:00.5`, and at most `24:00:00`.
    *
-   * @throws IllegalArgumentException if the count is none of a day
+   * @throws IllegalArgumentException if the count is not within a day
    */
   static String ofDay(String text, DeclaredType declared) {
     long unit = declared.is(TIMES[0], TIMES[1]) ? 1_000_000 : declared.is(TIMES[2]) ? 1_000 : 1;
@@ -101,12 +102,12 @@ final class SourceTime {
     return Instant.EPOCH.plus(microseconds.longValueExact(), ChronoUnit.MICROS);
   }
 
-  /** Whether the count is infinity in nanoseconds; in other units it is far beyond 9999. */
+  /** Returns whether the count is infinity in nanoseconds; in other units, infinity is far beyond 9999. */
   private static boolean isInfiniteCount(String text) {
     return text.equals(Long.toString(Long.MAX_VALUE)) || text.equals(Long.toString(Long.MIN_VALUE));
   }
 
-  /** Whether a count without a unit may be an infinite moment or date, or one of the last day of 9999. */
+  /** Returns whether a count without a unit may be an infinite moment or date, or one of the last day of 9999. */
   private static boolean passesForAnother(BigDecimal count) {
     BigDecimal size = count.abs();
     BigDecimal sinceLastDay = count.subtract(LAST_DAY_MS);
@@ -121,7 +122,7 @@ final class SourceTime {
     return milliseconds.signum() >= 0 && milliseconds.compareTo(DAY_MS) < 0;
   }
 
-  /** How many microseconds one of so many is. */
+  /** Returns the microseconds in the unit of a count with so many digits. */
   private static BigDecimal unit(int digits, DeclaredType declared) {
     boolean sized = !declared.is(DATES) && !declared.is(COUNTS);
     if (declared.is(DATES) || sized && digits <= 7) {
@@ -133,7 +134,7 @@ final class SourceTime {
     return declared.is(COUNTS[2]) || sized && digits <= 17 ? BigDecimal.ONE : NANOSECOND;
   }
 
-  /** Text without an offset is in UTC, as Debezium writes it. */
+  /** Reads a moment from ISO 8601 text; without an offset it is in UTC, as Debezium writes it. */
   private static Instant written(String text) {
     String iso = text.replace(' ', 'T');
     if (iso.indexOf('T') < 0) {

@@ -16,19 +16,19 @@ import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** All that the state's operator uses of Spark's private parts, which may change with any release; this is for 4.3. */
+/** Wraps Spark's private parts that operators with state use; they may change with any release, and this is for 4.3. */
 final class SparkInternals {
-  /** That of Spark's hash partitioning. */
+  /** The seed of Spark's hash partitioning. */
   private static final int HASH_SEED = 42;
 
   private SparkInternals() {}
 
   /**
-   * The text keys that have a value in a state of this partition when this is called, one after the other from the
-   * store: what is changed meanwhile does not disturb them.
+   * Returns the text keys that have a value in a state of this partition at the time of the call, one after the other
+   * from the store: later changes do not disturb them.
    *
    * @param state the name of a value state without a time to live
-   * @param sibling a state of the same operator that has one; only such a state gives its store away
+   * @param sibling a state of the same operator with a time to live; only such a state gives access to its store
    */
   static Iterator<UTF8String> keys(String state, ValueState<?> sibling) {
     Iterator<UnsafeRowPair> pairs = CollectionConverters.asJava(((TTLState) sibling).store().iterator(state));
@@ -45,7 +45,7 @@ final class SparkInternals {
     };
   }
 
-  /** Runs the action as if `key` were the one at hand: value states act on it. */
+  /** Runs the action with `key` as the current one, on which value states act. */
   static <T> T at(UTF8String key, Supplier<T> action) {
     Option<Object> own = ImplicitGroupingKeyTracker.getImplicitKeyOption();
     ImplicitGroupingKeyTracker.setImplicitKey(key);
@@ -56,12 +56,12 @@ final class SparkInternals {
     }
   }
 
-  /** Spark's order of the internal values of a type, in which nulls inside of rows come first; not serializable. */
+  /** Returns Spark's order of a type's internal values, with nulls inside of rows first; not serializable. */
   static Comparator<Object> order(DataType type) {
     return TypeUtils.getInterpretedOrdering(type)::compare;
   }
 
-  /** The one of so many partitions that Spark's shuffle by a text brings it to. */
+  /** Returns the partition, out of so many, to which Spark's shuffle by a text takes it. */
   static int partitionOf(String key, int partitions) {
     byte[] text = key.getBytes(StandardCharsets.UTF_8);
     int hash = Murmur3_x86_32.hashUnsafeBytes(text, Platform.BYTE_ARRAY_OFFSET, text.length, HASH_SEED);

@@ -20,7 +20,7 @@ import org.slf4j.LoggerFactory;
 /**
  * Follows a keyed topic from its beginning, in a thread of its own, and answers from the rows that it has read.
  *
- * <p>While the broker is away it goes on to answer, and tells how old the answers may be.
+ * <p>While the broker is away, it still answers, and says how old the answers may be.
  */
 final class TableFollower implements Runnable, AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(TableFollower.class);
@@ -52,7 +52,7 @@ final class TableFollower implements Runnable, AutoCloseable {
   }
 
   /**
-   * The row that the key has; null when it has none. Blocks until the topic has been read to its end once.
+   * Returns the row of the key; null if it has none. Blocks until the topic has been read to its end once.
    *
    * @throws IllegalStateException if that takes more than a minute, or if the topic cannot be followed
    */
@@ -66,12 +66,12 @@ final class TableFollower implements Runnable, AutoCloseable {
     return rows.get(key);
   }
 
-  /** How old the answers may be: the time since the end that was last reached was the topic's end. */
+  /** Returns how old the answers may be: the time since the end that was last reached was the topic's end. */
   long ageMillis() {
     return clock.millis() - current;
   }
 
-  /** Whether it follows the topic no more. */
+  /** Returns whether it no longer follows the topic. */
   boolean ended() {
     return closing || failure != null;
   }
@@ -125,7 +125,7 @@ final class TableFollower implements Runnable, AutoCloseable {
     return found.stream().map(each -> new TopicPartition(topic, each.partition())).toList();
   }
 
-  /** Asks for the topic's end now and then, and takes note when the reading has come so far. */
+  /** Asks for the topic's end from time to time, and notes when it has read as far. */
   private void keepTime(Consumer<byte[], byte[]> opened) {
     try {
       if (ends == null && clock.millis() - asked >= ASK_MILLIS) {

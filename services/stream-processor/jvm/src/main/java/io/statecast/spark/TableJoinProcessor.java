@@ -16,15 +16,15 @@ import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The state behind {@link TableJoin}: of each key the last row of both sides.
+ * Keeps the state of {@link TableJoin}: the last row of both sides for each key.
  *
- * <p>A key is in one of two places: `rows` while a side has a row of it, `gone` for a while after. A side without a row keeps
- * its place as long as the key is there, so that an older record which comes again is found out.
+ * <p>A key is in one of two places: `rows` while a side has a row of it, `gone` for a while after. A side without a row
+ * keeps its place as long as the key is there, so that an older record that comes again is recognized.
  */
 final class TableJoinProcessor extends StatefulProcessor<UTF8String, InternalRow, InternalRow> {
   private static final long serialVersionUID = 1L;
 
-  /** A side of a state is (epoch, sequence, payload, time), the source's first; the sequence told last follows. */
+  /** A side of a state is (epoch, sequence, payload, time), the source's first; the last reported sequence follows. */
   private static final int SIDE_FIELDS = 4;
 
   private static final int PAYLOAD = 2;
@@ -110,7 +110,7 @@ final class TableJoinProcessor extends StatefulProcessor<UTF8String, InternalRow
     return CollectionConverters.asScala(List.of(output).iterator());
   }
 
-  /** The state of a key of which nothing is known: any place is higher. */
+  /** Returns the state of an unknown key: any place is higher. */
   private static Object[] nothing() {
     return new Object[] {
       Long.MIN_VALUE, Long.MIN_VALUE, null, null, Long.MIN_VALUE, Long.MIN_VALUE, null, null, 0L
@@ -146,12 +146,12 @@ final class TableJoinProcessor extends StatefulProcessor<UTF8String, InternalRow
     return now[side * SIDE_FIELDS + PAYLOAD] != null;
   }
 
-  /** Whether the key has a joined row. */
+  /** Returns whether the key has a joined row. */
   private boolean stands(Object[] now) {
     return (has(now, 0) && has(now, 1)) || (has(now, 0) && alone[0]) || (has(now, 1) && alone[1]);
   }
 
-  /** Of the newest change of each side the one that was committed last. */
+  /** Returns the later committed one of the two sides' newest changes. */
   private InternalRow last(InternalRow[] applied) {
     if (applied[0] == null || applied[1] == null) {
       return applied[0] == null ? applied[1] : applied[0];
@@ -174,7 +174,7 @@ final class TableJoinProcessor extends StatefulProcessor<UTF8String, InternalRow
     }
   }
 
-  /** A line that tells nothing but the outcomes. */
+  /** Returns a line with the outcomes alone. */
   private static InternalRow counting(UTF8String key, Outcomes outcomes) {
     return result(key, null, 0L, null, null, null, outcomes.row(), null);
   }

@@ -14,7 +14,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The rows of a keyed topic: per key that of the highest (epoch, sequence). One thread applies records, any number reads.
+ * Holds the rows of a keyed topic: per key, the one of the highest (epoch, sequence). One thread applies records, any
+ * number read.
  *
  * <p>A deleted key keeps its (epoch, sequence), so that a record that comes again cannot bring its row back.
  */
@@ -27,19 +28,19 @@ final class TableRows {
   private final Descriptor state;
   private final Descriptor message;
 
-  /** Rows of type `row`, each in a `record` of type StateRecord. */
+  /** Holds rows of type `row`, each in a `record` of type StateRecord. */
   TableRows(MessageType record, MessageType row) {
     this.state = record.descriptor();
     this.message = row.descriptor();
   }
 
-  /** The row that the key has; null when it has none. */
+  /** Returns the row of the key; null if it has none. */
   InternalRow get(String key) {
     Version version = versions.get(key);
     return version == null ? null : version.row();
   }
 
-  /** Applies a record if it is newer than what the key has; one that cannot be read is passed over and told. */
+  /** Applies a record if it is newer than the key's version; logs and skips one that cannot be read. */
   void apply(ConsumerRecord<byte[], byte[]> record) {
     try {
       versions.merge(key(record), version(record), (held, next) -> next.isAfter(held) ? next : held);

@@ -8,14 +8,14 @@ import org.apache.spark.sql.streaming.ValueState;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * What TRUNCATE of the source's table does to one partition of the state, for one task.
+ * Applies TRUNCATE of the source's table to one partition of the state, for one task.
  *
  * <p>The last truncation is remembered in `gone` like a row's deletion, and stands for that of every row with a lower
- * position: so rows need no deletions of their own, and a change from before it that comes later is found out, of
- * whichever row.
+ * position. So rows need no deletions of their own, and an earlier change that comes later is recognized, whatever its
+ * row.
  */
 final class Truncations {
-  /** Where the partition remembers its last truncation. */
+  /** The key under which the partition remembers its last truncation. */
   private static final UTF8String KEY = UTF8String.fromString("\0");
 
   private final String state;
@@ -27,7 +27,7 @@ final class Truncations {
   /**
    * @param state the name of `entries`
    * @param entries the {@link Remembered} of each row that has entries
-   * @param gone that of rows that have none, with a time to live
+   * @param gone the {@link Remembered} of each row that has none, with a time to live
    */
   Truncations(String state, ValueState<InternalRow> entries, ValueState<InternalRow> gone) {
     this.state = state;
@@ -35,7 +35,10 @@ final class Truncations {
     this.gone = gone;
   }
 
-  /** The {@link RowPosition} of the last truncation, null when there was none in a long time; read once per task. */
+  /**
+   * Returns the {@link RowPosition} of the last truncation, null if there was none for a long time; reads it once per
+   * task.
+   */
   RowPosition last() {
     if (!known) {
       last = RowPosition.in(SparkInternals.at(KEY, gone::get));
@@ -44,15 +47,15 @@ final class Truncations {
     return last;
   }
 
-  /** Whether a row, null when nothing is known of it, is not after the last truncation. */
+  /** Returns whether a row is not after the last truncation; null stands for an unknown row. */
   boolean cover(Remembered row) {
     return last() != null && (row == null || row.place().compareTo(last) <= 0);
   }
 
   /**
-   * Remembers a truncation, and takes away the entries of each row that it covers while the result is read.
+   * Remembers a truncation, and removes the entries of each row that it covers while the result is read.
    *
-   * @param leaving makes the result of what was remembered of a row
+   * @param leaving makes the result for the state that a row had
    */
   <T> Iterator<T> truncate(RowPosition place, Function<Remembered, T> leaving) {
     last = place;
@@ -88,7 +91,7 @@ final class Truncations {
     };
   }
 
-  /** Takes the entries of the row at hand away and returns them, or null if it stays. */
+  /** Removes the entries of the current row and returns them, or null if it stays. */
   private Remembered take() {
     Remembered live = Remembered.in(entries.get());
     if (!cover(live)) {

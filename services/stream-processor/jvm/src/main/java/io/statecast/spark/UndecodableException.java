@@ -1,6 +1,6 @@
 package io.statecast.spark;
 
-/** A message holds what a row cannot; the text is the reason that goes to the dead-letter topic. */
+/** Reports that a row cannot hold a message; the text is the reason that goes to the dead-letter topic. */
 final class UndecodableException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 

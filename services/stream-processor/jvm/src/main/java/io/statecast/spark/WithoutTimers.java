@@ -4,11 +4,12 @@ import java.io.Serializable;
 import org.apache.spark.sql.streaming.TimeMode;
 
 /**
- * Spark's time mode ProcessingTime for a processor whose values have a time to live, and that has no timers.
+ * Replaces Spark's time mode ProcessingTime for a processor that has no timers, and values with a time to live.
  *
- * <p>In real-time mode Spark seeks expired timers in the store after each line. It does so where ProcessingTime equals the
- * mode; a time to live is allowed where the mode equals ProcessingTime. With this mode the operator passes a watermark on,
- * so that none may be defined behind it. By Spark's private parts, which may change with any release; this is for 4.3.
+ * <p>In real-time mode, Spark looks for expired timers in the store after each line. It does so if ProcessingTime
+ * equals the mode, but allows a time to live if the mode equals ProcessingTime. With this mode the operator passes a
+ * watermark on, so none may be defined after it. It uses Spark's private parts, which may change with any release; this
+ * is for 4.3.
  */
 final class WithoutTimers extends TimeMode implements Serializable {
   private static final long serialVersionUID = 1L;
@@ -23,7 +24,7 @@ final class WithoutTimers extends TimeMode implements Serializable {
     return TimeMode.ProcessingTime().hashCode();
   }
 
-  /** The name that checkpoints have. */
+  /** Returns the name that checkpoints contain. */
   @Override
   public String toString() {
     return TimeMode.ProcessingTime().toString();

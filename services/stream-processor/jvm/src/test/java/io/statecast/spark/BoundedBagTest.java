@@ -16,7 +16,7 @@ class BoundedBagTest {
   private static final int MAX = 8;
   private static final int MAX_BYTES = 1_000;
 
-  /** Bags in which values come and go in any order know the first values that are there, and say whether there are more. */
+  /** Checks that bags in which values come and go in any order know the first values, and whether there are more. */
   @ParameterizedTest
   @ValueSource(ints = {3, 8, 9, 30})
   void theFirstValuesAreThoseOfAPlainBag(int different) {

@@ -9,7 +9,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 class KafkaPartitionTest {
   private final KafkaPartition partition = new KafkaPartition();
 
-  /** murmur2 of the key as Kafka's own UtilsTest lists it, made positive, modulo the partitions. */
+  /** Checks against murmur2 of the key as Kafka's own UtilsTest lists it, made positive, modulo the partitions. */
   @ParameterizedTest
   @CsvSource({"21, -973932308", "foobar, -790332482", "a-little-bit-long-string, -985981536", "abc, 479470107"})
   void itIsThatOfKafkasOwnProducer(String key, int murmur2) {

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Files as checkpoints write them: made beside, and renamed when they are whole. */
+/** Checks files as checkpoints write them: made beside, and renamed when they are complete. */
 class LocalFilesTest {
   @TempDir
   java.nio.file.Path directory;

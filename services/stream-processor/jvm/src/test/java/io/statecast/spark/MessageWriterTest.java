@@ -28,11 +28,11 @@ import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.junit.jupiter.api.Test;
 
-/** Whatever a row holds, its bytes are those that Protobuf's own builder makes of it, and they read as the same row. */
+/** Checks that the bytes of any row are those that Protobuf's own builder makes of it, and read as the same row. */
 class MessageWriterTest {
   private static final Descriptor KINDS = kinds();
 
-  /** A message `Kinds`: each type of field without presence, with presence and repeated, their numbers falling. */
+  /** Makes the type `Kinds`: each type of field without presence, with presence and repeated, with falling numbers. */
   private static Descriptor kinds() {
     DescriptorProto.Builder kinds = DescriptorProto.newBuilder().setName("Kinds");
     int number = 200;

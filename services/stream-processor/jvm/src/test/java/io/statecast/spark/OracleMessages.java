@@ -11,12 +11,12 @@ import java.time.Instant;
 import java.util.List;
 import org.apache.spark.sql.Row;
 
-/** The messages that {@link MessageWriter} must write, made of rows by Protobuf's own builder. */
+/** Makes the messages that {@link MessageWriter} must write from rows, by Protobuf's own builder. */
 final class OracleMessages {
   private OracleMessages() {}
 
   /**
-   * The message of a row. A null leaves its field unset.
+   * Makes the message of a row. A null leaves its field unset.
    *
    * @throws IllegalArgumentException if the row has another number of fields or an enum has no such name
    */

@@ -15,7 +15,7 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 
 /**
- * The rows that {@link MessageReader} must make, made of what Protobuf's own parser makes of the bytes.
+ * Makes the rows that {@link MessageReader} must make of bytes, by Protobuf's own parser.
  *
  * <p>Types are those of spark-protobuf: an enum is its value's name, a Timestamp an Instant (microseconds), a message a
  * row, a repeated field a list, an unset field with presence null.
@@ -28,7 +28,7 @@ final class OracleRows {
 
   private OracleRows() {}
 
-  /** The text of a test.All's row; null when there is none. */
+  /** Returns the text of a test.All's row; null if the bytes cannot be read. */
   static String read(byte[] value) {
     try {
       return text(convert(DynamicMessage.parseFrom(TestMessages.all(), value)));
@@ -37,7 +37,7 @@ final class OracleRows {
     }
   }
 
-  /** All that a row holds, bytes included. */
+  /** Returns the text of all values of a row, bytes included. */
   static String text(Row row) {
     List<Object> values = new ArrayList<>();
     for (int i = 0; i < row.size(); i++) {

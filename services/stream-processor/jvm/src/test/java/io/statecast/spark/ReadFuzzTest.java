@@ -14,7 +14,7 @@ import java.util.Random;
 import org.apache.spark.sql.Row;
 import org.junit.jupiter.api.Test;
 
-/** Whatever bytes a record holds, decoding them gives a row or a reason; the reason goes into a header, so it is short. */
+/** Checks that any bytes decode to a row or a reason; the reason goes into a header, so it is short. */
 class ReadFuzzTest {
   private static final int MEGABYTE = 1 << 20;
   private static final byte AFTER = (4 << 3) | 2;
@@ -31,7 +31,7 @@ class ReadFuzzTest {
     return problem;
   }
 
-  /** As {@link #outcome}, and Protobuf's own parser must come to the same. */
+  /** Checks the {@link #outcome}, and that Protobuf's own parser comes to the same. */
   private void sameOutcome(byte[] value) {
     outcome(value);
     Row read = TestMessages.read(value);

@@ -10,7 +10,7 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.junit.jupiter.api.Test;
 
-/** Whatever texts Debezium's JSON has for a row, they give a row or a reason; the reason goes into a header, so it is short. */
+/** Checks that any texts of Debezium's JSON give a row or a reason; the reason goes into a header, so it is short. */
 class RowFromTextsFuzzTest {
   private static final List<String> SCALARS = List.of("text", "number", "unsigned", "huge", "raw", "color", "at", "price");
   private static final int FIELDS = 12;
@@ -36,7 +36,7 @@ class RowFromTextsFuzzTest {
     return values.get(random.nextInt(values.size()));
   }
 
-  /** A sound text, an odd one, or one of them with a character changed or the end cut off. */
+  /** Returns a valid text, an odd one, or one of them with a character changed or the end cut off. */
   private String text() {
     String text = random.nextBoolean() ? any(SOUND) : any(ODD);
     int at = text.isEmpty() ? 0 : random.nextInt(text.length());
@@ -47,7 +47,7 @@ class RowFromTextsFuzzTest {
     };
   }
 
-  /** Of a scalar in the row. */
+  /** Returns the index of a scalar in the row. */
   private static int place(int scalar) {
     return TestMessages.all().findFieldByName(SCALARS.get(scalar)).getIndex();
   }

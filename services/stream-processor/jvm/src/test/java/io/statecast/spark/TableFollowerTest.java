@@ -30,7 +30,7 @@ class TableFollowerTest {
       new TableFollower(TOPIC, TestTable.rows(), () -> broker, now::get);
   private final Thread thread = new Thread(follower);
 
-  /** Kafka's own stand-in; `away` is when it does not say where the topic ends. */
+  /** Plays Kafka with its own mock consumer; while `away`, it does not say where the topic ends. */
   private static final class Broker extends MockConsumer<byte[], byte[]> {
     private volatile boolean away;
 

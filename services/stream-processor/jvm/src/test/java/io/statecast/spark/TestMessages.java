@@ -24,7 +24,7 @@ import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 
-/** A message with every kind of field, as the descriptor set that Python would hand over. */
+/** Makes messages with every kind of field, from a descriptor set such as Python passes. */
 final class TestMessages {
   static final String ALL = "test.All";
   /** A change of such messages: `before` 3, `after` 4. */
@@ -33,7 +33,7 @@ final class TestMessages {
 
   private TestMessages() {}
 
-  /** The bytes of a test.All that holds something in every field. */
+  /** Returns the bytes of a test.All with a value in every field. */
   static byte[] sound() {
     List<Row> lines = List.of(RowFactory.create("item-1"), RowFactory.create("item-2"));
     Object[] values = {
@@ -44,18 +44,18 @@ final class TestMessages {
     return encode(values);
   }
 
-  /** The bytes of a test.All with these values. */
+  /** Returns the bytes of a test.All with these values. */
   static byte[] encode(Object... values) {
     return new Encode(DESCRIPTORS.type(ALL)).call(TestRows.row(values));
   }
 
-  /** What decoding a test.Change comes to: struct(row, payload, problem). */
+  /** Decodes a test.Change as struct(row, payload, problem). */
   static Row decode(byte[] value) {
     InternalRow decoded = new DecodeChange(DESCRIPTORS.type(CHANGE)).call(value);
     return TestRows.decoded(decoded, DESCRIPTORS.find(CHANGE));
   }
 
-  /** What a test.All of these texts comes to: struct(row, payload, problem). */
+  /** Makes a test.All from these texts, as struct(row, payload, problem). */
   static Row fromTexts(Object[] texts, List<Row> declared) {
     ArrayData types = (ArrayData) TestRows.internal(declared);
     return TestRows.decoded(new RowFromTexts(DESCRIPTORS.type(ALL)).call(TestRows.row(texts), types), all());
@@ -65,7 +65,7 @@ final class TestMessages {
     return DESCRIPTORS.find(ALL);
   }
 
-  /** What reading a test.All comes to: struct(row, problem), one of them null. */
+  /** Reads a test.All as struct(row, problem), one of them null. */
   static Row read(byte[] value) {
     try {
       return RowFactory.create(TestRows.external(MessageReader.of(all()).read(value), all()), null);
@@ -74,7 +74,10 @@ final class TestMessages {
     }
   }
 
-  /** The option that makes decimals of a field's texts, as descriptors hold it that were read without its declaration. */
+  /**
+   * Returns the option that makes a field's texts decimals, as descriptors hold it that were read without its
+   * declaration.
+   */
   static FieldOptions decimal(int precision, int scale) {
     UnknownFieldSet.Builder value =
         UnknownFieldSet.newBuilder()
@@ -85,7 +88,7 @@ final class TestMessages {
     return FieldOptions.newBuilder().setUnknownFields(UnknownFieldSet.newBuilder().addField(73451, option).build()).build();
   }
 
-  /** Whether a field of the tests' messages holds decimals, all of which have 12 digits and 2 of them behind the point. */
+  /** Returns whether a field of the tests' messages holds decimals; all have 12 digits, 2 of them after the point. */
   static boolean isDecimal(FieldDescriptor field) {
     return field.getName().toLowerCase(Locale.ROOT).endsWith("price");
   }

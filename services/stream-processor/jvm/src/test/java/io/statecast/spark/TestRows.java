@@ -17,11 +17,11 @@ import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Spark's internal rows, made of rows that a test can write down and compare, and back. */
+/** Converts between Spark's internal rows and rows that a test can write down and compare. */
 final class TestRows {
   private TestRows() {}
 
-  /** The internal form of a value: a row of texts, numbers, moments, bytes, lists and rows, or one of these. */
+  /** Returns the internal form of a value: a row of texts, numbers, moments, bytes, lists and rows, or one of these. */
   static Object internal(Object value) {
     if (value instanceof Row row) {
       Object[] values = new Object[row.size()];
@@ -41,7 +41,7 @@ final class TestRows {
     return (InternalRow) internal(RowFactory.create(values));
   }
 
-  /** The row of a message, null for null; its lists are Java's. */
+  /** Returns the row of a message, null for null; its lists are Java's. */
   static Row external(InternalRow row, Descriptor type) {
     if (row == null) {
       return null;
@@ -51,7 +51,7 @@ final class TestRows {
     return RowFactory.create(values);
   }
 
-  /** The result of decoding, struct(row, payload, problem). */
+  /** Returns the result of decoding, struct(row, payload, problem). */
   static Row decoded(InternalRow decoded, Descriptor type) {
     Object problem = decoded.isNullAt(2) ? null : decoded.getUTF8String(2).toString();
     Row row = external(decoded.isNullAt(0) ? null : decoded.getStruct(0, type.getFields().size()), type);

@@ -13,7 +13,7 @@ import com.google.protobuf.Descriptors.Descriptor;
 import com.google.protobuf.DynamicMessage;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 
-/** A keyed topic of `test.Shop`s, and its records. */
+/** Makes the records of a keyed topic of `test.Shop`s. */
 final class TestTable {
   static final String SHOP = "test.Shop";
   static final String TOPIC = "shops";
@@ -25,7 +25,7 @@ final class TestTable {
     return new TableRows(DESCRIPTORS.type(TableRows.STATE_RECORD), DESCRIPTORS.type(SHOP));
   }
 
-  /** The type of the rows, of descriptors that are read anew. */
+  /** Returns the type of the rows, from descriptors that are read anew. */
   static MessageType shop() {
     return new DescriptorSet(descriptors()).type(SHOP);
   }

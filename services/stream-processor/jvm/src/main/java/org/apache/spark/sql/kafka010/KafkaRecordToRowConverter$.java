@@ -7,18 +7,18 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Takes the place of the companion object of this name in Spark's Kafka connector, whose jar is made without it.
+ * Takes the place of the companion object of this name, which is left out of the jar of Spark's Kafka connector.
  *
- * <p>The original ends the query at a record whose time in microseconds is no 64-bit integer: a producer's nanoseconds.
- * Everything else is as it is there.
+ * <p>The original ends the query at a record with a time that is not a 64-bit integer in microseconds, such as a
+ * producer's nanoseconds. Everything else is as in the original.
  */
 public final class KafkaRecordToRowConverter$ {
   public static final KafkaRecordToRowConverter$ MODULE$ = new KafkaRecordToRowConverter$();
 
-  /** The last millisecond of the year 9999; what is later is no time that anyone can write. */
+  /** The last millisecond of the year 9999; nobody can write a later time. */
   private static final long LAST_MS = 253_402_300_799_999L;
 
-  /** What Kafka says itself of a record without a time, -1, in microseconds. */
+  /** Kafka's own time for a record without one, -1, in microseconds. */
   private static final long UNKNOWN = -1_000;
 
   private final ArrayType headersType =
@@ -53,7 +53,7 @@ public final class KafkaRecordToRowConverter$ {
     return withHeaders;
   }
 
-  /** The record's time in microseconds; {@link #UNKNOWN} for one before 1970 or after the year 9999. */
+  /** Returns the record's time in microseconds; {@link #UNKNOWN} if it is before 1970 or after the year 9999. */
   public long org$apache$spark$sql$kafka010$KafkaRecordToRowConverter$$parseTimestamp(
       ConsumerRecord<byte[], byte[]> record) {
     long time = record.timestamp();
