@@ -19,7 +19,7 @@ public final class PartitionVectors {
                 groups().map(PartitionVectors::vector).collect(Collectors.joining(",\n", "[\n", "\n]")));
     }
 
-    /** Ids as they are shipped, every remainder of the length by the hash's word, and texts beyond ASCII. */
+    /** Returns ids as they are shipped, every remainder of the length by the hash's word, and texts beyond ASCII. */
     private static Stream<String> groups() {
         Stream<String> ids = IntStream.rangeClosed(1, 40).boxed().flatMap(n -> Stream.of(
                 String.format("order-%06d", n), String.format("customer-%04d", n), String.format("item-%04d", n)));
@@ -38,7 +38,7 @@ public final class PartitionVectors {
                 + ", \"partitions\": {" + partitions + "}}";
     }
 
-    /** FNV-1a with 32 bits, as a signed number: Sarama and kafka-go take its magnitude. */
+    /** Returns FNV-1a with 32 bits, as a signed number: Sarama and kafka-go take its magnitude. */
     private static int fnv1a(byte[] key) {
         int hash = 0x811c9dc5;
         for (byte each : key) {

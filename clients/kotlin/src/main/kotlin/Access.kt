@@ -1,4 +1,4 @@
-/** The credentials of a live connection, and calls with them. */
+/** Gets the credentials of a live connection, and calls the edge with them. */
 package io.statecast.push
 
 import java.io.IOException
@@ -16,7 +16,9 @@ import okhttp3.Headers.Companion.toHeaders
 import okhttp3.MediaType.Companion.toMediaType
 import okhttp3.RequestBody.Companion.toRequestBody
 
-/** Why credentials are needed: to connect or to call, to renew an open connection in time, or because the last expired. */
+/**
+ * The need for credentials: to connect or to call, to renew an open connection in time, or because the last expired.
+ */
 public enum class Need { CONNECT, EXPIRING, EXPIRED }
 
 /** Returns HTTP headers, for example `mapOf("apikey" to KEY)`. */
@@ -30,10 +32,12 @@ internal class Access(
     private val credentials: Credentials?,
     private val io: CoroutineDispatcher,
 ) {
-    /** Whether newer credentials can be got. */
+    /** Whether newer credentials can be obtained. */
     val isRenewable = credentials != null
 
-    /** Returns the headers. Throws the errors of the app's function, and IllegalArgumentException for invalid headers. */
+    /**
+     * Returns the headers. Throws the errors of the app's function, and IllegalArgumentException for an invalid header.
+     */
     suspend fun headers(need: Need): Headers = credentials?.invoke(need).orEmpty().toHeaders()
 
     /** Calls the edge at a path beside the socket's. Throws PushException, and the errors of the app's function. */
@@ -55,5 +59,8 @@ internal class Access(
     }
 }
 
-/** Returns how long to wait until access that expires in `left` is renewed: until a fifth of it remains, at most 5 minutes. */
+/**
+ * Returns the pause until access that expires in `left` is renewed: a fifth of `left` then remains, but at most 5
+ * minutes.
+ */
 internal fun renewalPause(left: Duration): Duration = maxOf(1.seconds, left * 0.8, left - 5.minutes)

@@ -26,7 +26,7 @@ private val HANDSHAKE = 10.seconds
 /** A connection without a frame for so long is dead: an idle edge sends pings. */
 private val SILENCE = 45.seconds
 
-/** How long a connection may be silent after a ping of the client. */
+/** The longest silence of a connection after a ping of the client. */
 private val CHECK = 5.seconds
 
 /** OkHttp closes a socket when 16 MiB wait to be sent, which may happen while an edge throttles. */
@@ -37,7 +37,7 @@ private const val NORMAL = 1000
 private const val SWITCHING = 101
 private val log = Logger.getLogger("io.statecast.push")
 
-/** One socket at a time, in one coroutine. [onOpen] runs for each new one after its hello; [onFrame] gets each frame. */
+/** Runs one socket at a time, in one coroutine. Calls [onOpen] after each hello, and [onFrame] for each frame. */
 internal class Connection(
     private val address: HttpUrl,
     private val access: Access,
@@ -49,7 +49,7 @@ internal class Connection(
 ) {
     val state = MutableStateFlow(State.CONNECTING)
 
-    /** When the last socket ended. */
+    /** The time at which the last socket ended. */
     @Volatile var lostAt = clock.markNow()
         private set
 
@@ -145,7 +145,7 @@ internal class Connection(
         }
     }
 
-    /** One socket. OkHttp's thread blocks while many events wait, so that the edge is slowed down. */
+    /** Runs one socket. OkHttp's thread blocks while many events wait, so that the edge is slowed down. */
     private inner class Line(private val scope: CoroutineScope) : WebSocketListener() {
         private val events = Channel<() -> Ending?>(Channel.BUFFERED)
         private var deadline = clock.markNow() + HANDSHAKE

@@ -1,4 +1,4 @@
-/** Short accessors for the parts of frames. They throw IllegalArgumentException for a part of another type than expected. */
+/** Reads the parts of frames, and throws IllegalArgumentException for a part of another type than expected. */
 package io.statecast.push
 
 import kotlinx.serialization.json.*

@@ -1,8 +1,8 @@
 /**
- * The rules of protocol 2 as pure classes: frames in, and rows, tokens and changes out.
+ * Applies the rules of protocol 2 in pure classes: takes frames, and gives rows, tokens and changes.
  *
- * Rows count at their token: a place collects the rows that it receives, and applies them with its next token. So its rows
- * always match a token that it holds. docs/websocket-protocol.md has the rules.
+ * Rows count at their token: a place collects the rows that it receives, and applies them with its next token. So its
+ * rows always match a token that it holds. docs/websocket-protocol.md has the rules.
  */
 package io.statecast.push
 
@@ -18,7 +18,7 @@ public data class Row(
     val sort: String,
     /** The row as JSON, or the document in a store of JSON; limited to `fields`, if the watch has any. */
     val value: JsonElement,
-    /** How many versions were left out since the last one, because a reader was too slow. */
+    /** The number of versions that were left out since the last one, because a reader was too slow. */
     val skipped: Int = 0,
     /** When the change was committed at its source, in RFC 3339; set only with `times`. */
     val commitTime: String? = null,
@@ -55,7 +55,7 @@ public data class Change(
     }
 }
 
-/** A place that is updated by frames. */
+/** Keeps a place up to date by its frames. */
 private class LivePlace {
     var place = Place()
         private set
@@ -124,7 +124,7 @@ private class LivePlace {
 }
 
 /**
- * The places of one watch: the watch itself at the empty path, and those below.
+ * Keeps the places of one watch: the watch itself at the empty path, and those below.
  *
  * Begins with the result of `save()`, or with a page by REST. Throws RuntimeException when it is neither.
  */

@@ -1,7 +1,7 @@
 /**
- * The protocol of the socket `/v1/stream`: its errors, and the next step when a connection ends.
+ * Decides the next step when a connection to the socket `/v1/stream` ends, and tells its errors apart.
  *
- * A broken connection is no error: the client connects again. The clients in Python and JavaScript decide the same.
+ * A broken connection is not an error: the client connects again. The clients in Python and JavaScript decide the same.
  */
 package io.statecast.push
 
@@ -15,10 +15,10 @@ import kotlinx.serialization.json.JsonPrimitive
 
 internal const val SUBPROTOCOL = "statecast.push.v2+json"
 
-/** The client has been closed, is used wrongly, or cannot connect at the moment. The message says why. */
+/** Reports that the client has been closed, is used wrongly, or cannot connect at the moment. The message says why. */
 public open class PushException(message: String, cause: Throwable? = null) : Exception(message, cause)
 
-/** The server refuses. [code] is the stable code in its frame, or the number of the HTTP status or close code. */
+/** Reports a refusal of the server. [code] is the stable code in its frame, the HTTP status or the close code. */
 public class PushRefusedException(public val code: String, message: String) : PushException(message)
 
 /** Returns the error of a Problem or an Ended. */
@@ -27,7 +27,7 @@ internal fun refusalOf(problem: JsonObject): PushRefusedException {
     return PushRefusedException(code, problem["message"]?.text ?: code)
 }
 
-/** The next step: connect; connect once with a newer credential, or end if none can be got; end. */
+/** The next step: connect; connect once with a newer credential, or end if none can be obtained; end. */
 internal enum class Then { CONNECT, RENEW, END }
 
 /** The end of a connection: its cause, the next step, and the shortest time to wait before it. */
@@ -36,7 +36,7 @@ internal class Ending(val then: Then, val error: PushException, val pause: Durat
 private val FIRST_PAUSE = 250.milliseconds
 private val MAX_PAUSE = 10.seconds
 
-/** Pauses that double with each failure, up to a maximum, with jitter so that clients do not all return at once. */
+/** Computes pauses that double with each failure, up to a maximum; jitter keeps clients from returning all at once. */
 internal class Backoff(private val chance: Random) {
     private var ceiling = FIRST_PAUSE
 

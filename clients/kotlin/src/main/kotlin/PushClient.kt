@@ -1,4 +1,4 @@
-/** The interface for apps: watches over one live connection to an edge. */
+/** Offers apps watches over one live connection to an edge. */
 package io.statecast.push
 
 import java.io.Closeable
@@ -29,13 +29,13 @@ public data class Step(
 )
 
 /**
- * A client that keeps watches over one live connection to an edge.
+ * Keeps watches over one live connection to an edge.
  *
  *     val client = PushClient("wss://GATEWAY/v1/stream") { mapOf("apikey" to KEY) }
  *     client.watch("odds-by-match", "match-000123").changes.collect { change -> … }
  *
- * It reconnects by itself, and resumes every watch after its last token. It ends when the server refuses it for good, or when
- * newer credentials cannot be got. Then the flow of every watch, and every later call, throws the error.
+ * It reconnects by itself, and resumes every watch after its last token. It ends when the server refuses it for good,
+ * or when newer credentials cannot be obtained. Then the flow of every watch, and every later call, throws the error.
  */
 public class PushClient internal constructor(
     address: String,
@@ -50,11 +50,11 @@ public class PushClient internal constructor(
     /**
      * Connects to the socket `/v1/stream` at the address, with the app's [http] for proxies, certificates and so on.
      *
-     * The client asks `credentials` for headers before each connection and call. While a connection is open, it asks again
-     * before access expires: when a fifth of the time remains, but at most 5 minutes ahead. It then renews the connection
-     * with a ticket from `/v1/tickets`, and goes on without a gap. It also asks once when the server no longer accepts the
-     * last headers. When `credentials` throws, it is asked again; but a PushException ends the client, unless it is
-     * connected. Throws PushException for an invalid address.
+     * The client asks `credentials` for headers before each connection and call. While a connection is open, it asks
+     * again before access expires: when a fifth of the time remains, but at most 5 minutes ahead. It then renews the
+     * connection with a ticket from `/v1/tickets`, and goes on without a gap. It also asks once when the server no
+     * longer accepts the last headers. When `credentials` throws, it is asked again; but a PushException ends the
+     * client, unless it is connected. Throws PushException for an invalid address.
      */
     public constructor(address: String, http: OkHttpClient = OkHttpClient(), credentials: Credentials? = null) :
         this(address, http, credentials, null, Dispatchers.Default.limitedParallelism(1), Dispatchers.IO)
@@ -82,7 +82,7 @@ public class PushClient internal constructor(
     /** The state of the connection. */
     public val state: StateFlow<State> = connection.state.asStateFlow()
 
-    /** The error because of which it has ended, is not connected, or could not renew its access; null while all is well. */
+    /** The error that ended it, or that keeps it from connecting or renewing its access; null while all is well. */
     public val reason: PushException? get() = synchronized(lock) { ended } ?: connection.reason
 
     /** Notes that the app is in front again: connects at once, and reconnects if no frame comes within 5 seconds. */
@@ -91,8 +91,9 @@ public class PushClient internal constructor(
     /**
      * Watches a key, a range of a group, or with `steps` a query. The arguments are those of a Watch frame.
      *
-     * `resume` is the result of `save()` of a watch, or a page by REST of the same range: newer rows follow, or all rows when
-     * there is no other way. Throws PushException when it is neither, and the client's error when it has ended.
+     * `resume` is the result of `save()` of a watch, or a page by REST of the same range: newer rows follow, or all
+     * rows when there is no other way. Throws PushException when it is neither, and the client's error when it has
+     * ended.
      */
     public fun watch(
         store: String,
@@ -121,7 +122,9 @@ public class PushClient internal constructor(
     /** Watches a channel: its rows are its watches by name, and each has a place below. Otherwise like `watch`. */
     public fun watchChannel(channel: String, resume: String? = null): Watch = begin(resume) { put("channel", channel) }
 
-    /** Calls the edge with the credentials, as in `call("POST", "channels")`; returns its JSON. Throws PushException. */
+    /**
+     * Calls the edge with the credentials, as in `call("POST", "channels")`; returns its JSON or throws PushException.
+     */
     public suspend fun call(method: String, path: String, body: JsonObject? = null): JsonObject =
         access.call(method, path, body, Need.CONNECT)
 

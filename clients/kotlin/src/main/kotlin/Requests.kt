@@ -1,4 +1,4 @@
-/** The frames of a client: packs its requests into as few frames as the edge accepts. */
+/** Packs the requests of a client into as few frames as the edge accepts. */
 package io.statecast.push
 
 import okio.utf8Size
@@ -6,7 +6,7 @@ import okio.utf8Size
 /** The largest frame of a client, until `hello` names another size. */
 internal const val MAX_REQUEST_BYTES = 65_536L
 
-/** The watches of this socket by number, and the requests that are still to be sent. */
+/** Keeps the watches of this socket by number, and the requests that are still to be sent. */
 internal class Requests(watches: Collection<Watch> = emptyList()) {
     /** The watches that were requested from the edge and that it has not ended. */
     val byNumber = mutableMapOf<Long, Watch>()

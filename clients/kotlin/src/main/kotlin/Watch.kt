@@ -1,4 +1,4 @@
-/** A watch in a program: its rows, and a flow of their changes. */
+/** Gives a program the rows of a watch, and a flow of their changes. */
 package io.statecast.push
 
 import kotlin.time.Duration
@@ -9,7 +9,7 @@ import kotlinx.serialization.json.*
 import okio.utf8Size
 
 /**
- * The rows of a key, a range, a query in steps or a channel, and their changes.
+ * Keeps the rows of a key, a range, a query in steps or a channel, and their changes.
  *
  * Rows may be read on any thread; each map of rows is immutable.
  */
@@ -32,8 +32,8 @@ public class Watch internal constructor(
 
     /**
      * A change for each token. One unread change per place is kept: a slow collector gets several changes as one, and
-     * `skipped` of a row counts the versions that were left out. It completes when the watch is ended by [unwatch] or the
-     * client is closed, and throws PushRefusedException when the server ends the watch. One collector at a time.
+     * `skipped` of a row counts the versions that were left out. It completes when the watch is ended by [unwatch] or
+     * the client is closed, and throws PushRefusedException when the server ends the watch. One collector at a time.
      */
     public val changes: Flow<Change> = flow { while (true) emit(next() ?: break) }
 

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Assertions.assertThrows
 import org.junit.jupiter.api.Assertions.assertTrue
 import org.junit.jupiter.api.Test
 
-/** Credentials of a client with a scripted edge and clock: refused, renewed in time, and unavailable. */
+/** Checks the credentials of a client with a scripted edge and clock: refused, renewed in time, and unavailable. */
 class AccessTest {
     @Test
     fun `credentials that are refused are asked for once more`() = withServer { server ->

@@ -16,7 +16,7 @@ import org.junit.jupiter.params.provider.ValueSource
 
 private const val ROWS = """"watching":{},"rows":[{"key":"k","row":{"n":1}}],"token":"t1","current":true"""
 
-/** A client with a scripted edge and clock: connections that end, and their watches. */
+/** Checks a client with a scripted edge and clock: connections that end, and their watches. */
 class ClientTest {
     @Test
     fun `watches are asked for in one frame, again with their tokens on the next line`() = withServer { server ->

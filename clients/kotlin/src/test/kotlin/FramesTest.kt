@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Test
 import org.junit.jupiter.params.ParameterizedTest
 import org.junit.jupiter.params.provider.ValueSource
 
-/** The shared frames of all clients: the client reads those of an edge, and writes those of a client. */
+/** Checks the shared frames of all clients: the client reads those of an edge, and writes those of a client. */
 class FramesTest {
     private val edge = frames("edge")
     private val client = frames("client")

@@ -1,4 +1,7 @@
-/** The lines of docs/start/client.md, run by `tests/e2e/test_clients.py`. The argument is the gateway's `ws://host:port`. */
+/**
+ * Runs the lines of docs/start/client.md for `tests/e2e/test_clients.py`. The argument is the gateway's
+ * `ws://host:port`.
+ */
 package io.statecast.push
 
 import kotlinx.serialization.json.jsonObject

@@ -11,7 +11,7 @@ private const val BEGINS = """{"id":1,"watching":{},"rows":[{"key":"a","row":{"n
 private const val A_BEGINS = """{"id":1,"path":["a"],"watching":{},"rows":[{"key":"x","row":{}}],"token":"1"}"""
 private const val B_BEGINS = """{"id":1,"path":["b","c"],"watching":{},"rows":[],"token":"1"}"""
 
-/** Frames change rows, tokens and places by the rules of docs/websocket-protocol.md. */
+/** Checks that frames change rows, tokens and places by the rules of docs/websocket-protocol.md. */
 class PlacesTest {
     private val places = Places()
     private val top = emptyList<String>()

@@ -28,7 +28,7 @@ const val PING = """{"ping":{}}"""
 
 fun parse(text: String): JsonObject = Json.parseToJsonElement(text) as JsonObject
 
-/** A socket on which a test plays the edge. */
+/** Lets a test play the edge on a socket. */
 class Socket(private val request: Request, private val listener: WebSocketListener) : WebSocket {
     val sent = mutableListOf<JsonObject>()
     var isCancelled = false
@@ -63,7 +63,7 @@ class Socket(private val request: Request, private val listener: WebSocketListen
         Response.Builder().request(request).protocol(Protocol.HTTP_1_1).code(status).message("-")
 }
 
-/** A client with a clock that the test sets, its sockets, and its calls. */
+/** Runs a client with a clock that the test sets, and keeps its sockets and calls. */
 @OptIn(ExperimentalCoroutinesApi::class)
 class Server(private val scope: TestScope, credentials: Credentials? = { mapOf("apikey" to "k") }) {
     val sockets = mutableListOf<Socket>()

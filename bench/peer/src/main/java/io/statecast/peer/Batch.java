@@ -33,7 +33,7 @@ final class Batch {
     return KeyResult.newBuilder().setIndex(index).setError(error).build();
   }
 
-  /** Adds results whose indexes are those of the whole batch. */
+  /** Adds results with indexes of the whole batch. */
   void add(BatchGetStatesResponse.Builder part, int keys) {
     synchronized (this) {
       response.addAllResults(part.getResultsList());
@@ -46,7 +46,7 @@ final class Batch {
     whole.accept(response.build());
   }
 
-  /** Adds the answer of another instance, whose indexes count in the part that it was asked for. */
+  /** Adds the answer of another instance, with indexes of the part that it was asked for. */
   void addAnswer(BatchGetStatesResponse part, List<Integer> indexes) {
     BatchGetStatesResponse.Builder mapped = BatchGetStatesResponse.newBuilder();
     mapped.addAllFreshness(part.getFreshnessList());

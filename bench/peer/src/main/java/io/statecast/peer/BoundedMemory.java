@@ -9,7 +9,7 @@ import org.rocksdb.Options;
 import org.rocksdb.RocksDB;
 import org.rocksdb.WriteBufferManager;
 
-/** One block cache and one budget of write buffers for all stores of the instance, as Kafka's documentation advises. */
+/** Shares one block cache and one budget of write buffers among all stores, as Kafka's documentation advises. */
 public final class BoundedMemory implements RocksDBConfigSetter {
   private static final long CACHE_BYTES = 128L << 20;
   private static final long WRITE_BUFFERS_BYTES = 64L << 20;
@@ -24,7 +24,7 @@ public final class BoundedMemory implements RocksDBConfigSetter {
 
   @Override
   public void setConfig(String storeName, Options options, Map<String, Object> configs) {
-    // Streams brings a table configuration with a bloom filter.
+    // Kafka Streams has set a table configuration with a bloom filter.
     BlockBasedTableConfig table = (BlockBasedTableConfig) options.tableFormatConfig();
     table.setBlockCache(CACHE);
     table.setCacheIndexAndFilterBlocks(true);

@@ -28,7 +28,7 @@ import statecast.query.v1.QueryServiceOuterClass.ListShardsResponse;
 import statecast.state.v1.State.StateKey;
 import statecast.state.v1.State.StateRecord;
 
-/** Statecast's contract, as far as interactive queries can meet it: without positions, bounds and waiting. */
+/** Serves Statecast's contract as far as interactive queries can: without positions, bounds and waiting. */
 final class Lookups extends QueryServiceImplBase {
   private final Owners owners;
   private final String instance;
@@ -118,7 +118,7 @@ final class Lookups extends QueryServiceImplBase {
       HostInfo host = hosts.isEmpty() ? HostInfo.unavailable() : hosts.get(0);
       byHost.computeIfAbsent(host, unused -> new ArrayList<>()).add(index);
     }
-    // The others work while this instance reads its own keys.
+    // The other instances work while this one reads its own keys.
     byHost.forEach((host, indexes) -> {
       if (!owners.isSelf(host)) {
         askBatch(host, request, places, indexes, batch);

@@ -24,7 +24,7 @@ import statecast.query.v1.QueryServiceGrpc;
 import statecast.query.v1.QueryServiceGrpc.QueryServiceFutureStub;
 import statecast.state.v1.State.StateRecord;
 
-/** Who has a key, what this instance itself holds of it, and how to call the others. */
+/** Finds the instances that hold a key, reads this one's copy, and calls the others. */
 final class Owners {
   private static final Serializer<String> KEYS = new StringSerializer();
   private static final long FORWARD_MS = 1_000;
@@ -47,7 +47,7 @@ final class Owners {
     return streams.state() == KafkaStreams.State.RUNNING;
   }
 
-  /** Where a key is; without any host while the group is being rebalanced for the first time. */
+  /** Returns the place of a key; without any host while the group is being rebalanced for the first time. */
   Place placeOf(String group) {
     KeyQueryMetadata metadata = streams.queryMetadataForKey(Topologies.STORE, group, KEYS);
     if (metadata == null || metadata.equals(KeyQueryMetadata.NOT_AVAILABLE)) {
@@ -59,7 +59,7 @@ final class Owners {
     return new Place(metadata.partition(), hosts);
   }
 
-  /** What this instance holds, stale or not; null for nothing. Throws InvalidStateStoreException when it cannot say. */
+  /** Returns this instance's record, stale or not, or null. Throws InvalidStateStoreException if it cannot say. */
   StateRecord read(int partition, String group) {
     byte[] bytes = stores.computeIfAbsent(partition, this::open).get(group);
     try {

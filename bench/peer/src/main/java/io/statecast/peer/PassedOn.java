@@ -7,19 +7,19 @@ import io.grpc.ServerCall;
 import io.grpc.ServerCallHandler;
 import io.grpc.ServerInterceptor;
 
-/** Knows the calls that another instance has passed on: they are answered here and never passed on again. */
+/** Marks the calls that another instance has passed on: they are answered here and never passed on again. */
 final class PassedOn implements ServerInterceptor {
   private static final Metadata.Key<String> HEADER = Metadata.Key.of("passed-on", Metadata.ASCII_STRING_MARSHALLER);
   private static final Context.Key<Boolean> CALL = Context.keyWithDefault("passed-on", false);
 
-  /** The headers with which an instance passes a call on. */
+  /** Returns the headers with which an instance passes a call on. */
   static Metadata headers() {
     Metadata headers = new Metadata();
     headers.put(HEADER, "1");
     return headers;
   }
 
-  /** Whether the call in work on this thread was passed on. */
+  /** Returns whether the current call on this thread was passed on. */
   static boolean here() {
     return CALL.get();
   }

@@ -16,7 +16,7 @@ import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.state.HostInfo;
 
 /**
- * One instance of the peer: {@code java io.statecast.peer.Peer FILE…}, where each file of properties goes on top of
+ * Runs one instance of the peer: {@code java io.statecast.peer.Peer FILE…}, where each file of properties overrides
  * those before it. Names that begin with {@code peer.} are this program's, all others are Kafka's.
  */
 public final class Peer {

@@ -20,7 +20,7 @@ final class ShareHolders {
 
   private ShareHolders() {}
 
-  /** Fills the store with encoded StateRecords of ShareHolders; a position that changes leaves its client's sums first. */
+  /** Fills the store with encoded StateRecords of ShareHolders; a changed position leaves its client's sums first. */
   static void sum(KStream<String, byte[]> changes, Materialized<String, byte[], KeyValueStore<Bytes, byte[]>> store) {
     changes
         .toTable(Materialized.with(Serdes.String(), Serdes.ByteArray()))

@@ -16,15 +16,15 @@ import statecast.orders.v1.OrderOuterClass.OrderChange;
 import statecast.state.v1.State.StateRecord;
 
 /**
- * What {@code peer.topology} names, over the topic {@code peer.topic}; each fills the store {@link #STORE} with encoded
- * StateRecords.
+ * Builds the topology that {@code peer.topology} names, over the topic {@code peer.topic}; each fills the store {@link
+ * #STORE} with encoded StateRecords.
  *
  * <ul>
  *   <li>{@code table}: the topic has StateRecords, and is the table.
- *   <li>{@code latest}: the topic has OrderChanges; the newest row of each {@code order_id} of the rows is kept.
+ *   <li>{@code latest}: the topic has OrderChanges; it keeps the newest row of each {@code order_id}.
  *   <li>{@code latest-by-key}: the same, for a topic whose records have the {@code order_id} as their key.
- *   <li>{@code aggregate}: the topic has OpenPositionChanges with the {@code position_id} as their key; the positions on
- *       NASDAQ are counted by client, and their shares added up.
+ *   <li>{@code aggregate}: the topic has OpenPositionChanges with the {@code position_id} as their key; it counts the
+ *       positions on NASDAQ by client, and adds up their shares.
  * </ul>
  */
 final class Topologies {
@@ -48,7 +48,9 @@ final class Topologies {
     return builder.build(properties);
   }
 
-  /** The key is another from here on, as far as Kafka Streams knows: what follows goes through a topic. */
+  /**
+   * Keys the changes by their order id. Kafka Streams takes that for a new key, so what follows goes through a topic.
+   */
   private static KStream<String, byte[]> byOrderId(KStream<String, byte[]> changes) {
     return changes.map((key, bytes) -> KeyValue.pair(parsed(bytes).getAfter().getOrderId(), recordOf(bytes)));
   }
