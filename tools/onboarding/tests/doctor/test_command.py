@@ -59,7 +59,7 @@ def test_a_silent_connect_is_one_line(capsys: pytest.CaptureFixture[str]) -> Non
     [
         ([], "name something to look at"),
         (["--connect", "http://127.0.0.1:1"], "--connector is missing"),
-        (["--kafka", "127.0.0.1:1", "--files", "nowhere"], "nowhere is no directory"),
+        (["--kafka", "127.0.0.1:1", "--files", "nowhere"], "nowhere is not a directory"),
         (["--files", "."], ". has no connector.json: name --kafka"),
     ],
 )
