@@ -14,12 +14,13 @@ def assert_all_told(watchers: PushWatchers, history: OrderHistory) -> None:
     watchers.check()
     for watcher in watchers.all:
         for order_id in watcher.order_ids:
-            shown = [order_of(row) for row in watcher.watches[order_id].rows.values()]
+            # Copied at once, because rows come on a thread of the watcher.
+            shown = [order_of(row) for row in [*watcher.watches[order_id].rows.values()]]
             newest = history.changes[order_id][-1]
             wanted = [newest.after] if newest.HasField("after") else []
             assert shown == wanted, f"{shown} is shown, not {newest}"
         for customer in watcher.customers:
-            rows = watcher.watches[customer].rows.items()
+            rows = [*watcher.watches[customer].rows.items()]
             assert {key: order_of(row) for key, row in rows} == history.orders_of(customer)
 
 
