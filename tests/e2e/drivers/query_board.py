@@ -29,12 +29,12 @@ class QueryBoard:
 
     @property
     def shown(self) -> dict[str, bytes]:
-        """The rows in `canonical` form, by the keys that lead to them."""
-        places = self._watch.places.items() if self._watch else ()
+        """The rows in `canonical` form, by the keys that lead to them; copied, because another thread adds rows."""
+        places = [*self._watch.places.items()] if self._watch else []
         return {
             NUL.join((*path, key)): canonical_json(row.value, self._messages[len(path)])
             for path, place in places
-            for key, row in place.rows.items()
+            for key, row in [*place.rows.items()]
         }
 
 

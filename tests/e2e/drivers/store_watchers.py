@@ -41,8 +41,8 @@ class Screen:
 
     @property
     def shown(self) -> dict[str, bytes]:
-        """The rows in `canonical` form, by the texts of their keys."""
-        rows = self._watch.rows.values() if self._watch else ()
+        """The rows in `canonical` form, by the texts of their keys; copied, because another thread adds rows."""
+        rows = [*self._watch.rows.values()] if self._watch else []
         keys = ((StateKey(group=self.group, sort=row.sort, member=row.key), row.value) for row in rows)
         return {key_text(key): canonical_json(value, self.message) for key, value in keys}
 
