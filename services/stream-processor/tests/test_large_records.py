@@ -7,14 +7,13 @@ from string import ascii_letters
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from statecast.orders.v1.order_pb2 import OrderChange
 from stream_processor.steps.dead_letters import PIPELINES, REASON
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.model import by_order, model, wait_for_state
 from testkit.stream_processor.process import Processor, wait_until
-from testkit.topics import read_topic
+from testkit.topics import configure_topic, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -62,10 +61,7 @@ def test_a_sink_that_takes_smaller_records_meanwhile_ends_no_pipeline(
 
     first = send(1, "a")
     wait_for_state(partial(read_topic, kafka, f"{prefix}orders-by-key"), model([first], by_order), processor)
-    smaller = ConfigEntry("max.message.bytes", "40000", incremental_operation=AlterConfigOpType.SET)
-    sink = ConfigResource(ResourceType.TOPIC, f"{prefix}orders-by-key", incremental_configs=[smaller])
-    admin = AdminClient({"bootstrap.servers": kafka})
-    admin.incremental_alter_configs([sink])[sink].result()
+    configure_topic(kafka, f"{prefix}orders-by-key", "max.message.bytes", "40000")
     send(2, "large", 60_000)
     last = send(3, "b")
 

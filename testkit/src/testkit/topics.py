@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]  # not in its __all__
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its __all__
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
 
 from testkit.waiting import scaled, wait_until
 
@@ -51,6 +59,14 @@ def delete_topic(bootstrap: str, topic: str) -> None:
         return topic not in admin.list_topics(timeout=scaled(METADATA_TIMEOUT_S)).topics
 
     wait_until(gone, f"the broker lists {topic}", timeout_s=30, interval_s=0.01)
+
+
+def configure_topic(bootstrap: str, topic: str, name: str, value: str) -> None:
+    """Sets one key of a topic's configuration, and leaves the others."""
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.incremental_alter_configs([resource])[resource].result()
 
 
 def grow_topic(bootstrap: str, topic: str, partitions: int) -> None:

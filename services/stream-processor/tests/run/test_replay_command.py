@@ -6,20 +6,13 @@ from uuid import uuid4
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its __all__
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
 
 from stream_processor.steps.dead_letters import OFFSET, REASON, TRUNCATED
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.debezium import debezium
 from testkit.stream_processor.model import by_order, model, wait_for_state
 from testkit.stream_processor.process import Processor, wait_until
-from testkit.topics import create_topic, read_topic
+from testkit.topics import configure_topic, create_topic, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -84,7 +77,7 @@ def test_a_row_that_was_too_large_is_put_back_when_its_topic_takes_it(
     assert (cut.headers[TRUNCATED], cut.headers["trace"], cut.headers[OFFSET]) == (b"7000000", b"1", b"0")
 
     assert processor.stop() == 0
-    take_large_records(kafka, keyed)
+    configure_topic(kafka, keyed, "max.message.bytes", "8000000")
     processor.start()
     processor.wait_ready()
     assert '"replayed": 1' in processor.run_command("replay-dead-letters", "--reason", "max.message.bytes", "--dry-run")
@@ -96,14 +89,6 @@ def test_a_row_that_was_too_large_is_put_back_when_its_topic_takes_it(
     assert '"replayed": 0' in processor.run_command("replay-dead-letters")
     wait_until(lambda: counted(processor) == "0.0", lambda: processor.get("/metrics")[1])
     assert processor.stop() == 0
-
-
-def take_large_records(kafka: str, topic: str) -> None:
-    entry = ConfigEntry("max.message.bytes", "8000000", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    admin = AdminClient({"bootstrap.servers": kafka})
-    for result in admin.incremental_alter_configs([resource]).values():
-        result.result()
 
 
 def counted(processor: Processor) -> str:
