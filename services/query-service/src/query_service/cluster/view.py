@@ -107,6 +107,15 @@ class View:
         partitions = range(self.topic(store).partitions)
         return frozenset(each for each in partitions if self.shard_map.ranked(store, each)[0] == self.me)
 
+    @property
+    def parts(self) -> tuple[object, ...]:
+        """The members, topics and stores: each is replaced as a whole, and never changed."""
+        return self.shard_map, self.topics, self.stores
+
+    def has_other(self, parts: tuple[object, ...]) -> bool:
+        """Returns whether a part has been replaced since these were the `parts`."""
+        return any(one is not other for one, other in zip(parts, self.parts, strict=True))
+
     async def rank(self) -> None:
         """Ranks the members for all partitions, some at a time, so that `assigned` holds the event loop for no long."""
         if self._assigned is not None and self._assigned[0][0] is self.shard_map:
@@ -120,9 +129,8 @@ class View:
 
     def assigned(self) -> frozenset[StorePartition]:
         """Returns the partitions that this instance should hold by the shard map."""
-        known, made_of = self._assigned, (self.shard_map, self.topics, self.stores)
-        if known is not None and all(one is other for one, other in zip(known[0], made_of, strict=True)):
-            return known[1]
+        if self._assigned is not None and not self.has_other(self._assigned[0]):
+            return self._assigned[1]
         assigned = frozenset(
             (store, partition)
             for store, definition in self.stores.items()
@@ -130,7 +138,7 @@ class View:
             for partition in range(self.topics[definition.topic].partitions)
             if self.me in self.shard_map.holders(store, partition)
         )
-        self._assigned = made_of, assigned
+        self._assigned = self.parts, assigned
         return assigned
 
 

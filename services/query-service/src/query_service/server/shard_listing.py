@@ -61,14 +61,10 @@ class ShardListing:
         return listing if listing.version != known_version else api.ListShardsResponse(version=known_version)
 
     def _is_outdated(self, kept_until: float, made_of: tuple[object, ...]) -> bool:
-        changed = any(one is not other for one, other in zip(made_of, self._parts(), strict=True))
-        return changed or self.monotonic() >= kept_until
-
-    def _parts(self) -> tuple[object, ...]:
-        return self.view.stores, self.view.topics, self.view.shard_map
+        return self.view.has_other(made_of) or self.monotonic() >= kept_until
 
     async def _make(self, store: str) -> "_Listing":
-        made_of, taken_s, began = self._parts(), 0.0, time.thread_time()
+        made_of, taken_s, began = self.view.parts, 0.0, time.thread_time()
         all_stores = self.view.stores.values()
         names = [store] if store else [each.name for each in all_stores if each.topic in self.view.topics]
         response = api.ListShardsResponse(stores=[self._store(name) for name in names])
