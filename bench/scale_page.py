@@ -49,15 +49,15 @@ TRAFFIC = ("membership_rest_bytes_per_s", "listing_bytes_per_s")
 
 
 @dataclass(frozen=True)
-class Demand:
-    """The cluster of the worked example; `partitions` are those of each store."""
+class Demand(Sizes):
+    """The cluster of the worked example."""
 
     rows: int = 20_000_000
-    row_bytes: int = 500
-    replicas: int = 2
+    partitions: int = 16
     instances: int = 6
     stores: int = 10
-    partitions: int = 16
+    row_bytes: int = 500
+    replicas: int = 2
 
 
 class Results:
@@ -170,7 +170,6 @@ def _example(results: Results, demand: Demand) -> list[str]:
     partitions = demand.stores * demand.partitions * copies / demand.instances
     measured_bytes = results.machine["settings"]["row_bytes"]
     grown = demand.row_bytes / measured_bytes
-    here = Sizes(partitions=demand.partitions, instances=demand.instances, stores=demand.stores)
     measured = sum(results.figures[f"{metric}.{LARGE.point}"] for metric in TRAFFIC)
     return [
         "## An example",
@@ -187,7 +186,7 @@ def _example(results: Results, demand: Demand) -> list[str]:
         *(_need(results, metric, name, rows, partitions, grown) for metric, name in NEEDS.items()),
         "",
         *_paragraph(
-            f"At rest, all members together exchange {results.traffic(here):,.0f} bytes/s: "
+            f"At rest, all members together exchange {results.traffic(demand):,.0f} bytes/s: "
             f"{' with the broker and for the listing of partitions '.join(_powers(results, each) for each in TRAFFIC)}."
         ),
         *_paragraph(
