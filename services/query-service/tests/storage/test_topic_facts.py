@@ -3,34 +3,15 @@
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its __all__
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
 from structlog.testing import capture_logs
 
 from query_service.errors import StoreFailedError
 from query_service.storage.topic_facts import TopicFacts
 from statecast_service.kafka import KafkaSettings
-from testkit.topics import publish_checkpointed
+from testkit.topics import configure_topic, publish_checkpointed
 from testkit.waiting import wait_until
 
 HOUR_MS = 3_600_000
-
-
-@pytest.fixture
-def admin(kafka: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": kafka})
-
-
-def set_retention(admin: AdminClient, topic: str, ms: int) -> None:
-    entry = ConfigEntry("delete.retention.ms", str(ms), incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    for future in admin.incremental_alter_configs([resource]).values():
-        future.result()
 
 
 @pytest.mark.kafka
@@ -47,12 +28,10 @@ def test_the_limit_is_the_lower_of_the_setting_and_the_topics_own(
 
 
 @pytest.mark.kafka
-def test_a_changed_setting_is_noticed(
-    brokers: KafkaSettings, admin: AdminClient, create_topic: Callable[..., str]
-) -> None:
+def test_a_changed_setting_is_noticed(brokers: KafkaSettings, kafka: str, create_topic: Callable[..., str]) -> None:
     facts, topic = TopicFacts(brokers, 12 * HOUR_MS), create_topic("keyed")
     facts.limit_ms(topic)
-    set_retention(admin, topic, 1000)
+    configure_topic(kafka, topic, "delete.retention.ms", "1000")
 
     def noticed() -> bool:
         facts.refresh()
