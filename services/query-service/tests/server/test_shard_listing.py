@@ -175,7 +175,7 @@ async def test_a_new_store_is_listed_at_once(listing: ShardListing, serving_view
 async def test_a_listing_is_not_kept_for_longer_because_other_work_goes_on_while_it_is_made(
     listing: ShardListing, peers: FakePeers, clock: ManualClock
 ) -> None:
-    class SlowlyRead(dict[StorePartition, tuple[bool, Freshness | None]]):
+    class SlowlyRead(dict[StorePartition, tuple[bool, Freshness]]):
         @override
         def get(self, key: StorePartition, default: Any = None) -> Any:
             clock.now += 10
