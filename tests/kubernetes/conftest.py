@@ -39,10 +39,10 @@ def engine() -> Engine:
 
 @pytest.fixture(scope="session")
 def programs() -> Path:
-    """Kubernetes' programs, built the first time."""
+    """Kubernetes' programs, built the first time, unless an earlier node was left behind."""
     directory = programs_directory()
     try:
-        check_machine()
+        check_machine(directory / "node")
         for _ in build_programs(directory):
             pass
     except (NodeError, BuildError) as error:

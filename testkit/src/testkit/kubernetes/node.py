@@ -182,8 +182,10 @@ class Node:
         )
 
 
-def check_machine() -> None:
-    """Raises NodeError when this machine cannot run a node."""
+def check_machine(directory: Path) -> None:
+    """Raises NodeError when this machine cannot run a node, NodeRunsError when a node runs or left its directory."""
+    if directory.exists() or _link_exists():
+        raise NodeRunsError(f"a node runs, or was not stopped: remove {directory} and the link {HOST_LINK}")
     if os.geteuid() != 0:
         raise NodeError("a node of one's own needs root: run it with sudo, or name a cluster in KUBECONFIG")
     missing = [name for name in NEEDED if shutil.which(name) is None]
@@ -199,9 +201,7 @@ def running_node(directory: Path, programs: Path) -> Iterator[Node]:
     Raises NodeError and NodeRunsError before anything is begun.
     """
     node = Node(directory, programs)
-    check_machine()
-    if directory.exists() or _link_exists():
-        raise NodeRunsError(f"a node runs, or was not stopped: remove {directory} and the link {HOST_LINK}")
+    check_machine(directory)
     try:
         node.up()
         yield node
@@ -260,6 +260,7 @@ def main() -> None:
     """Runs a node with the images of this project until Ctrl-C; ends with status 1 and the reason when it cannot."""
     try:
         engine, programs = find_engine(), programs_directory()
+        check_machine(programs / "node")
         for _ in build_programs(programs):
             pass
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
