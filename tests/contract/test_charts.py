@@ -149,7 +149,7 @@ def undescribed(properties: Mapping[str, Any]) -> Iterator[str]:
         ({"stream-processor.driverMemory": "4g"}, "driverMemory: a heap of 4g leaves nothing of"),
         ({"stream-processor.driverMemory": "1024m", "stream-processor.resources.limits": {"memory": "0.5Gi"}}, "heap"),
         ({"stream-processor.executors.spark": {"executor.cores": "2"}}, "'executor.cores'"),
-        ({"stream-processor.sourceFormat": "avro"}, "/sourceFormat"),
+        ({"stream-processor.debeziumDomains": ["/domains/orders"]}, "/debeziumDomains/0"),
         ({"global.kafka.bootstrap": ""}, 'global.kafka.bootstrap: "" must be HOST:PORT'),
         ({"global.kafka.bootstrap": "one:9092,two"}, 'global.kafka.bootstrap: "one:9092,two" must be HOST:PORT'),
         ({"global.kafka.namespace": "kafka.example.org"}, "/global/kafka/namespace"),

@@ -51,7 +51,7 @@ def as_started(container: Manifest, field: str) -> list[str]:
     return [word.replace("$$", "$") for word in container[field]]
 
 
-COMPOSE_SCRIPT = as_started(POSTGRES_SOURCE["stream-processor"], "entrypoint")[-1]
+COMPOSE_SCRIPT = as_started(POSTGRES_SOURCE["stream-processor"], "entrypoint")[2]
 CHART_SCRIPT = on_kubernetes("stream-processor")["command"][2]
 
 
@@ -115,23 +115,39 @@ def test_the_simulator_plays_as_in_the_local_stack(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("script", [COMPOSE_SCRIPT, CHART_SCRIPT], ids=["compose", "chart"])
-def test_the_pipelines_are_those_of_the_local_stack(script: str, tmp_path: Path) -> None:
+def test_the_pipelines_of_the_orders_are_those_of_the_local_stack(script: str, tmp_path: Path) -> None:
     local = postgres_source(Settings(directory=tmp_path / "local", source="postgres", postgres_port=5432)).pipelines
-    prepare, _, run = script.rpartition(" && ")
-    [made] = set(re.findall(r"mkdir -p (\S+)", prepare))
-    for path, moved in (("/domains/orders", DOMAINS / FIRST), (made, tmp_path / "made")):
-        prepare = re.sub(rf"(?<= ){path}(?=[ /])", str(moved), prepare)
-    subprocess.run(["sh", "-e", "-c", prepare], check=True)
-    files = {file.name: yaml.safe_load(file.read_text()) for file in pipeline_files([tmp_path / "made"])}
+    files = pipelines_run(script, tmp_path, f"/domains/{FIRST}")
 
-    assert run.startswith("exec tini -- stream-processor ")
     assert files == {file.name: yaml.safe_load(file.read_text()) for file in local}
 
 
-def test_the_processor_runs_the_pipelines_that_were_made() -> None:
-    assert COMPOSE_SCRIPT.endswith(" run /tmp/orders")
-    assert CHART_SCRIPT.endswith(' stream-processor "$@"')
-    assert on_kubernetes("stream-processor")["args"] == ["run", "/tmp/pipelines"]
+@pytest.mark.parametrize("script", [COMPOSE_SCRIPT, CHART_SCRIPT], ids=["compose", "chart"])
+def test_other_domains_run_beside_the_orders_as_they_are_shipped(script: str, tmp_path: Path) -> None:
+    of_orders = pipelines_run(script, tmp_path, f"/domains/{FIRST}")
+    shipped = {file.name: yaml.safe_load(file.read_text()) for file in pipeline_files([DOMAINS])}
+    odds = {file.name: yaml.safe_load(file.read_text()) for file in pipeline_files([DOMAINS / "odds"])}
+
+    assert pipelines_run(script, tmp_path, f"/domains/{FIRST}", "/domains/odds") == odds | of_orders
+    assert pipelines_run(script, tmp_path, "/domains") == shipped | of_orders
+
+
+def pipelines_run(script: str, directory: Path, *paths: str) -> dict[str, Any]:
+    """Runs the script of a container, and returns the pipelines that its processor would run."""
+    moved = script.replace("/tmp", f"{directory}/tmp").replace("cp -r /domains", f"cp -r {DOMAINS}")
+    moved = moved.replace("exec tini -- stream-processor", "echo")
+    (directory / "tmp").mkdir(exist_ok=True)
+    arguments = ["sh", "-e", "-c", moved, "stream-processor", "run", *paths]
+    run, *places = subprocess.run(arguments, check=True, capture_output=True, text=True).stdout.split()
+    files = pipeline_files(map(Path, places))
+
+    assert run == "run"
+    return {file.name: yaml.safe_load(file.read_text()) for file in files}
+
+
+def test_the_processor_runs_the_directories_that_are_named() -> None:
+    assert "command" not in POSTGRES_SOURCE["stream-processor"], "that of compose.yaml has PIPELINES"
+    assert on_kubernetes("stream-processor")["args"] == ["run", "/domains/orders"]
 
 
 @pytest.mark.parametrize("name", ["postgres", "connect"])
