@@ -1,7 +1,7 @@
 """Measures the data directory by kinds of data."""
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 
 from query_service.storage.store_directory import CHECKPOINTS, SET_ASIDE, UNFINISHED
@@ -17,38 +17,20 @@ def bytes_by_kind(root: Path, held: Collection[tuple[str, int]]) -> dict[str, in
     Files that vanish meanwhile or may not be read, such as a volume's `lost+found`, do not count.
     """
     sizes, seen = dict.fromkeys((HELD, RELEASED, *KINDS.values()), 0), set[int]()
-    open_paths = {str(root / store / str(partition)) for store, partition in held}
-    for kind, file in sorted(_files(root, open_paths), key=lambda entry: entry[0] not in (HELD, RELEASED)):
+    held_places = {(store, str(partition)) for store, partition in held}
+    files: list[tuple[str, Path]] = []
+    for directory, _, names in os.walk(root):  # passes over directories that cannot be read
+        path = Path(directory)
+        place = path.relative_to(root).parts[:2]
+        if place:
+            kind = KINDS.get(place[0], HELD if place in held_places else RELEASED)
+            files += [(kind, path / name) for name in names]
+    for kind, file in sorted(files, key=lambda entry: entry[0] not in (HELD, RELEASED)):
         try:
-            status = file.stat(follow_symlinks=False)
+            status = file.lstat()
         except OSError:
             continue
         if status.st_ino not in seen:
             seen.add(status.st_ino)
             sizes[kind] += status.st_size
     return sizes
-
-
-def _files(root: Path, open_paths: Collection[str]) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
-    """Yields each file with its kind."""
-    for store in _entries(str(root)):
-        for partition in _entries(store.path) if store.is_dir(follow_symlinks=False) else ():
-            kind = KINDS.get(store.name, HELD if partition.path in open_paths else RELEASED)
-            for file in _below(partition):
-                yield kind, file
-
-
-def _below(entry: "os.DirEntry[str]") -> Iterator["os.DirEntry[str]"]:
-    if not entry.is_dir(follow_symlinks=False):
-        yield entry
-        return
-    for each in _entries(entry.path):
-        yield from _below(each)
-
-
-def _entries(path: str) -> list["os.DirEntry[str]"]:
-    try:
-        with os.scandir(path) as entries:
-            return list(entries)
-    except OSError:
-        return []
