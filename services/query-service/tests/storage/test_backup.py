@@ -31,8 +31,9 @@ async def backup(open_replica: OpenReplica, checkpoints: Checkpoints, wall: Manu
     checkpoint = checkpoints.create(replica)
     files = tmp_path / "files"
     files.mkdir()
-    for name, size in checkpoint.files.items():
-        (files / name).write_bytes(checkpoints.read(checkpoint.checkpoint_id, name, 0, size).data)
+    for file in checkpoint.files:
+        piece = checkpoints.read(checkpoint.checkpoint_id, file.name, 0, file.size)
+        (files / file.name).write_bytes(piece.data)
     write_manifest(files, STORE, 3, checkpoint, int(wall.now * 1000))
     replace_directory(files, tmp_path / "backup" / STORE / "3")
     return tmp_path / "backup"

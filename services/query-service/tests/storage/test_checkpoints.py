@@ -9,9 +9,10 @@ from prometheus_client import CollectorRegistry
 
 from query_service.errors import CheckpointGoneError, CheckpointRefusedError, NotServedError, OverloadedError
 from query_service.metrics import Metrics
-from query_service.storage.checkpoints import KEPT_S, Checkpoint, Checkpoints, Pace
+from query_service.storage.checkpoints import KEPT_S, Checkpoints, Pace
 from query_service.storage.replica import Replica
 from query_service.storage.store_directory import StoreDirectory
+from statecast.shard.v1 import shard_service_pb2 as shard
 from testkit.query_service import ManualClock, put, store_definition, tombstone
 
 OpenReplica = Callable[..., Replica]
@@ -27,14 +28,14 @@ async def replica(open_replica: OpenReplica) -> Replica:
     return replica
 
 
-def read_all(checkpoints: Checkpoints, checkpoint: Checkpoint, directory: Path) -> None:
-    for name, size in checkpoint.files.items():
+def read_all(checkpoints: Checkpoints, checkpoint: shard.CreateCheckpointResponse, directory: Path) -> None:
+    for file in checkpoint.files:
         data = b""
-        while len(data) < size:
-            piece = checkpoints.read(checkpoint.checkpoint_id, name, len(data), 1000)
+        while len(data) < file.size:
+            piece = checkpoints.read(checkpoint.checkpoint_id, file.name, len(data), 1000)
             assert piece.crc32 == zlib.crc32(piece.data)
             data += piece.data
-        (directory / name).write_bytes(data)
+        (directory / file.name).write_bytes(data)
 
 
 async def test_a_directory_of_its_files_is_resumed_from_as_it_was_at_that_moment(

@@ -1,7 +1,6 @@
 """Reads a checkpoint of a partition from an instance into a directory: for seeds and backups."""
 
 import asyncio
-import os
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
@@ -14,7 +13,7 @@ import grpc
 from query_service.errors import SeedError
 from query_service.metrics import Metrics
 from query_service.server.shard_channel import shard_channel
-from query_service.storage.checkpoints import Checkpoint, Origin, is_file_name
+from query_service.storage.checkpoints import is_file_name
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
 from statecast_service.tls import Tls
@@ -68,32 +67,30 @@ class CheckpointReader:
     metrics: Metrics | None = None
 
     @asynccontextmanager
-    async def checkpoint(self, store: str, partition: int) -> AsyncIterator[Checkpoint]:
+    async def checkpoint(self, store: str, partition: int) -> AsyncIterator[shard.CreateCheckpointResponse]:
         """Has the instance make a checkpoint, and delete it after the block. Raises BusyError or RefusedError."""
         request = shard.CreateCheckpointRequest(store=store, partition=partition)
         try:
             created = await self.stub.CreateCheckpoint(request, timeout=_CREATE_S)
         except grpc.aio.AioRpcError as error:
             raise _REFUSALS.get(error.code(), SeedError)(f"{self.peer}: {error.details()}") from error
-        origin = Origin(created.topic, created.topic_id, created.partitions, created.format, created.rules)
-        files = {file.name: file.size for file in created.files}
         try:
-            yield Checkpoint(created.checkpoint_id, origin, created.next_offset, files)
+            yield created
         finally:
             with suppress(grpc.aio.AioRpcError):  # it deletes unread files by itself
                 deletion = shard.DeleteCheckpointRequest(checkpoint_id=created.checkpoint_id)
                 await self.stub.DeleteCheckpoint(deletion, timeout=_RETRY_S)
 
-    async def read(self, checkpoint: Checkpoint, directory: Path) -> None:
+    async def read(self, checkpoint: shard.CreateCheckpointResponse, directory: Path) -> None:
         """Writes all files into an empty directory. After a break it goes on with the bytes that are missing.
 
         It gives up when the instance does not answer for some seconds, has lost the checkpoint, or sends other bytes
         than it read. Also raises OSError.
         """
         parts = self._parts(checkpoint)
-        for name, size in checkpoint.files.items():
-            with (directory / _checked(name, self.peer)).open("wb") as file:
-                file.truncate(size)
+        for file in checkpoint.files:
+            with (directory / _checked(file.name, self.peer)).open("wb") as opened:
+                opened.truncate(file.size)
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(_WINDOW):
@@ -101,14 +98,16 @@ class CheckpointReader:
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from failures
 
-    async def _read_parts(self, checkpoint: Checkpoint, directory: Path, parts: Iterator[_Part]) -> None:
+    async def _read_parts(
+        self, checkpoint: shard.CreateCheckpointResponse, directory: Path, parts: Iterator[_Part]
+    ) -> None:
         for part in parts:  # one iterator for all tasks: each takes the next that nobody has taken
             data = await self._read_part(checkpoint, part)
             await asyncio.to_thread(_write, directory / part.file, data, part.offset)
             if self.metrics is not None:
                 self.metrics.seed_bytes.labels("taken").inc(len(data))
 
-    async def _read_part(self, checkpoint: Checkpoint, part: _Part) -> bytes:
+    async def _read_part(self, checkpoint: shard.CreateCheckpointResponse, part: _Part) -> bytes:
         request = shard.ReadCheckpointRequest(checkpoint_id=checkpoint.checkpoint_id, **part._asdict())
         until = self.monotonic() + _RESUME_S
         while True:
@@ -123,11 +122,11 @@ class CheckpointReader:
                 raise SeedError(f"{self.peer} sent other bytes of `{part.file}` at {part.offset} than it has read")
             return answer.data
 
-    def _parts(self, checkpoint: Checkpoint) -> Iterator[_Part]:
+    def _parts(self, checkpoint: shard.CreateCheckpointResponse) -> Iterator[_Part]:
         return (
-            _Part(name, offset, min(PIECE_BYTES, size - offset))
-            for name, size in checkpoint.files.items()
-            for offset in range(0, size, PIECE_BYTES)
+            _Part(file.name, offset, min(PIECE_BYTES, file.size - offset))
+            for file in checkpoint.files
+            for offset in range(0, file.size, PIECE_BYTES)
         )
 
 
@@ -138,8 +137,6 @@ def _checked(name: str, peer: str) -> str:
 
 
 def _write(path: Path, data: bytes, offset: int) -> None:
-    opened = os.open(path, os.O_WRONLY)
-    try:
-        os.pwrite(opened, data, offset)
-    finally:
-        os.close(opened)
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(data)

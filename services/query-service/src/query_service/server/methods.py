@@ -272,21 +272,14 @@ class ShardMethods(ReadMethods):
 
     async def _create_checkpoint(self, request: shard.CreateCheckpointRequest) -> shard.CreateCheckpointResponse:
         replica = self.listing.view.replica(request.store, request.partition)
-        checkpoint = await asyncio.to_thread(self.checkpoints.create, replica)
-        return shard.CreateCheckpointResponse(
-            checkpoint_id=checkpoint.checkpoint_id,
-            next_offset=checkpoint.next_offset,
-            files=[shard.CheckpointFile(name=name, size=size) for name, size in checkpoint.files.items()],
-            **checkpoint.origin._asdict(),
-        )
+        return await asyncio.to_thread(self.checkpoints.create, replica)
 
     async def _read_checkpoint(self, request: shard.ReadCheckpointRequest) -> shard.ReadCheckpointResponse:
         length = min(request.length, MAX_PIECE_BYTES)
         await asyncio.sleep(self.pace.delay_s(length))
-        piece = await asyncio.to_thread(
+        return await asyncio.to_thread(
             self.checkpoints.read, request.checkpoint_id, request.file, request.offset, length
         )
-        return shard.ReadCheckpointResponse(data=piece.data, crc32=piece.crc32)
 
     async def _delete_checkpoint(self, request: shard.DeleteCheckpointRequest) -> shard.DeleteCheckpointResponse:
         await asyncio.to_thread(self.checkpoints.delete, request.checkpoint_id)

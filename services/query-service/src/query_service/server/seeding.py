@@ -13,9 +13,10 @@ from query_service.errors import SeedError, StoreFailedError
 from query_service.metrics import Metrics
 from query_service.reads.routed_peer import Held
 from query_service.server.checkpoint_reader import BusyError, CheckpointReader, shard_stub
-from query_service.storage.checkpoints import Origin, origin_of
+from query_service.storage.checkpoints import origin_of
 from query_service.storage.store_directory import StoreDirectory, Topic
 from query_service.storage.stores_file import StoreDefinition
+from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast_service.tls import Tls
 
 _BUSY_S = 60.0
@@ -87,7 +88,7 @@ class Seeding:
         async with shard_stub(member.shard_address, self.tls) as stub:
             reader = CheckpointReader(stub, member.instance, self.monotonic, self.metrics)
             async with reader.checkpoint(definition.name, partition) as checkpoint:
-                _check_origin(member.instance, checkpoint.origin, origin_of(definition, topic))
+                _check_origin(member.instance, checkpoint, origin_of(definition, topic))
                 with self.directory.unfinished(definition, partition) as unfinished:
                     await reader.read(checkpoint, unfinished)
                     await _to_the_end(asyncio.to_thread(self.directory.place, unfinished, definition, partition))
@@ -96,7 +97,7 @@ class Seeding:
             store=definition.name,
             partition=partition,
             peer=member.instance,
-            bytes=sum(checkpoint.files.values()),
+            bytes=sum(file.size for file in checkpoint.files),
             next_offset=checkpoint.next_offset,
             seconds=round(self.monotonic() - began_at, 3),
         )
@@ -112,7 +113,7 @@ async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
         raise
 
 
-def _check_origin(peer: str, theirs: Origin, ours: Origin) -> None:
-    for name, their, our in zip(Origin._fields, theirs, ours, strict=True):
-        if their != our:
+def _check_origin(peer: str, checkpoint: shard.CreateCheckpointResponse, origin: dict[str, Any]) -> None:
+    for name, our in origin.items():
+        if (their := getattr(checkpoint, name)) != our:
             raise SeedError(f"its {name} is {their!r}, here {our!r}: {peer} has been started with something else")

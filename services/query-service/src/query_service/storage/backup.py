@@ -9,9 +9,10 @@ from google.protobuf import json_format
 
 from query_service.errors import BackupError, StoreFailedError
 from query_service.storage import store_keys
-from query_service.storage.checkpoints import Checkpoint, is_file_name
+from query_service.storage.checkpoints import ORIGIN, is_file_name
 from query_service.storage.store_directory import StoreDirectory
 from query_service.storage.stores_file import StoreDefinition
+from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1.backup_pb2 import BackedUpFile, BackupManifest
 
 MANIFEST = "manifest.json"
@@ -20,7 +21,7 @@ _COPY_BYTES = 1 << 20
 
 
 def write_manifest(
-    directory: Path, store: str, partition: int, checkpoint: Checkpoint, taken_ms: int
+    directory: Path, store: str, partition: int, checkpoint: shard.CreateCheckpointResponse, taken_ms: int
 ) -> BackupManifest:
     """Writes a manifest of the checkpoint's files into their directory, and returns it. Raises OSError."""
     manifest = BackupManifest(
@@ -30,9 +31,9 @@ def write_manifest(
         next_offset=checkpoint.next_offset,
         taken_ms=taken_ms,
         files={
-            name: BackedUpFile(size=size, sha256=_sha256(directory / name)) for name, size in checkpoint.files.items()
+            file.name: BackedUpFile(size=file.size, sha256=_sha256(directory / file.name)) for file in checkpoint.files
         },
-        **checkpoint.origin._asdict(),
+        **{name: getattr(checkpoint, name) for name in ORIGIN},
     )
     text = json_format.MessageToJson(
         manifest, preserving_proto_field_name=True, always_print_fields_with_no_presence=True

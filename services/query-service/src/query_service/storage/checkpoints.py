@@ -1,13 +1,12 @@
 """Checkpoints of an instance's partitions: their files as of one moment, kept on disk while others read them."""
 
-import os
 import shutil
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import Any
 from uuid import uuid4
 
 from query_service.errors import (
@@ -22,37 +21,13 @@ from query_service.storage import store_keys
 from query_service.storage.replica import Replica
 from query_service.storage.store_directory import CHECKPOINTS, Topic
 from query_service.storage.stores_file import StoreDefinition
+from statecast.shard.v1 import shard_service_pb2 as shard
 
 MAX_PIECE_BYTES = 1 << 20
 KEPT_S = 15.0
 """How long a checkpoint is kept that nobody reads."""
-
-
-class Origin(NamedTuple):
-    """The source of a store's rows, and the rules that made them; only a store of the same origin goes on from them."""
-
-    topic: str
-    topic_id: str
-    partitions: int
-    format: int
-    rules: str
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """`next_offset` is at most that of the rows; `files` has the sizes in bytes by name."""
-
-    checkpoint_id: str
-    origin: Origin
-    next_offset: int
-    files: Mapping[str, int]
-
-
-class Piece(NamedTuple):
-    """Consecutive bytes of a file."""
-
-    data: bytes
-    crc32: int
+ORIGIN = ("topic", "topic_id", "partitions", "format", "rules")
+"""Fields of a checkpoint that say where its rows are from; only a store of the same origin goes on from them."""
 
 
 @dataclass(eq=False)
@@ -67,11 +42,12 @@ class Checkpoints:
     max_kept: int
     metrics: Metrics
     monotonic: Callable[[], float]
-    _kept: dict[str, tuple[Checkpoint, float]] = field(default_factory=dict, init=False)  # and when it was last read
+    _kept: dict[str, tuple[frozenset[str], float]] = field(default_factory=dict, init=False)
+    """The names of the files of each checkpoint, and when it was last read."""
     _making: int = field(default=0, init=False)
     _lock: Lock = field(default_factory=Lock, init=False)
 
-    def create(self, replica: Replica) -> Checkpoint:
+    def create(self, replica: Replica) -> shard.CreateCheckpointResponse:
         """Raises CheckpointRefusedError, OverloadedError, or NotServedError when the store cannot be read now."""
         definition = replica.definition
         if definition.in_memory:
@@ -84,7 +60,8 @@ class Checkpoints:
         try:
             checkpoint = self._create(replica)
             with self._lock:
-                self._kept[checkpoint.checkpoint_id] = checkpoint, self.monotonic()
+                names = frozenset(each.name for each in checkpoint.files)
+                self._kept[checkpoint.checkpoint_id] = names, self.monotonic()
         except (StoreError, OSError) as error:
             raise NotServedError(f"no checkpoint of `{definition.name}` can be made now: {error}") from error
         finally:
@@ -93,25 +70,21 @@ class Checkpoints:
             self._show()
         return checkpoint
 
-    def read(self, checkpoint_id: str, file: str, offset: int, length: int) -> Piece:
+    def read(self, checkpoint_id: str, file: str, offset: int, length: int) -> shard.ReadCheckpointResponse:
         """Returns `length` bytes, fewer at the end or above MAX_PIECE_BYTES. Raises CheckpointGoneError."""
         with self._lock:
-            checkpoint, _ = self._kept.get(checkpoint_id, (None, 0.0))
-            if checkpoint is None or file not in checkpoint.files or offset < 0 or length < 0:
+            names, _ = self._kept.get(checkpoint_id, (frozenset[str](), 0.0))
+            if file not in names or offset < 0 or length < 0:
                 raise CheckpointGoneError(f"there is no file `{file}` of a checkpoint `{checkpoint_id}`")
-            self._kept[checkpoint_id] = checkpoint, self.monotonic()
+            self._kept[checkpoint_id] = names, self.monotonic()
         try:
-            opened = os.open(self._path(checkpoint_id) / file, os.O_RDONLY)
+            with (self._path(checkpoint_id) / file).open("rb") as opened:
+                opened.seek(offset)
+                data = opened.read(min(length, MAX_PIECE_BYTES))
         except OSError as error:
             raise CheckpointGoneError(f"the file `{file}` of the checkpoint cannot be read: {error}") from error
-        try:
-            data = os.pread(opened, min(length, MAX_PIECE_BYTES), offset)
-        except OSError as error:
-            raise CheckpointGoneError(f"the file `{file}` of the checkpoint cannot be read: {error}") from error
-        finally:
-            os.close(opened)
         self.metrics.seed_bytes.labels("given").inc(len(data))
-        return Piece(data, zlib.crc32(data))
+        return shard.ReadCheckpointResponse(data=data, crc32=zlib.crc32(data))
 
     def delete(self, checkpoint_id: str) -> None:
         """Does nothing when there is no such checkpoint."""
@@ -136,18 +109,21 @@ class Checkpoints:
         shutil.rmtree(self.root / CHECKPOINTS, ignore_errors=True)
         self._show()
 
-    def _create(self, replica: Replica) -> Checkpoint:
+    def _create(self, replica: Replica) -> shard.CreateCheckpointResponse:
         checkpoint_id = uuid4().hex
         path = self._path(checkpoint_id)
         path.parent.mkdir(parents=True, exist_ok=True)
         next_offset = replica.store.next_offset
         try:
             replica.store.checkpoint(path)
-            files = {file.name: file.stat().st_size for file in sorted(path.iterdir())}
+            files = [shard.CheckpointFile(name=each.name, size=each.stat().st_size) for each in sorted(path.iterdir())]
         except (StoreError, OSError):
             shutil.rmtree(path, ignore_errors=True)
             raise
-        return Checkpoint(checkpoint_id, origin_of(replica.definition, replica.topic), next_offset, files)
+        origin = origin_of(replica.definition, replica.topic)
+        return shard.CreateCheckpointResponse(
+            checkpoint_id=checkpoint_id, next_offset=next_offset, files=files, **origin
+        )
 
     def _path(self, checkpoint_id: str) -> Path:
         return self.root / CHECKPOINTS / checkpoint_id
@@ -177,6 +153,8 @@ def is_file_name(name: str) -> bool:
     return bool(name) and name not in (".", "..") and "/" not in name and "\0" not in name
 
 
-def origin_of(definition: StoreDefinition, topic: Topic) -> Origin:
-    """Returns the origin of a store's rows on this instance."""
-    return Origin(topic.name, topic.topic_id, topic.partitions, store_keys.FORMAT, store_keys.rules_of(definition))
+def origin_of(definition: StoreDefinition, topic: Topic) -> dict[str, Any]:
+    """Returns the ORIGIN of a store's rows on this instance."""
+    rules = store_keys.rules_of(definition)
+    values = (topic.name, topic.topic_id, topic.partitions, store_keys.FORMAT, rules)
+    return dict(zip(ORIGIN, values, strict=True))
