@@ -76,12 +76,12 @@ async def test_what_this_instance_and_its_peers_know_is_refused_and_told_once(
     assert [log["store"] for log in logs] == [STORE]
     for key in (mine, theirs):
         with pytest.raises(MisplacedKeyError, match=f"`{key}` of `{STORE}` is not looked up: 2 of its keys"):
-            serving_view.check_placed(STORE, key)
-    serving_view.check_placed(STORE, "c-other")
+            serving_view.shard_of(STORE, key)
+    serving_view.shard_of(STORE, "c-other")
     assert metrics.registry.get_sample_value("query_service_misplaced_keys", {"store": STORE}) == 2
 
     said.clear()
     replica.apply([tombstone(mine, 2, 1)], 2)
     watch.update()
-    serving_view.check_placed(STORE, mine)
+    serving_view.shard_of(STORE, mine)
     assert metrics.registry.get_sample_value("query_service_misplaced_keys", {"store": STORE}) == 0

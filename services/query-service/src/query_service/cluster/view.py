@@ -72,18 +72,20 @@ class View:
         """Returns the partition of a group. Raises as `topic` does."""
         return self.partitioner_of(store)(group.encode())
 
-    def check_placed(self, store: str, group: str) -> None:
-        """Raises MisplacedKeyError when a key of the group is known, or feared, to stand in another partition."""
+    def misplacement(self, store: str, group: str) -> MisplacedKeyError | None:
+        """Returns the failure of lookups of a group with a key that is, or may be, in another partition; else None."""
         misplaced = self.misplaced.get(store)
-        if misplaced is not None and misplaced.concerns(group):
-            raise MisplacedKeyError(f"key: `{group}` of `{store}` is not looked up: {misplaced.reason}")
+        if misplaced is None or not misplaced.concerns(group):
+            return None
+        return MisplacedKeyError(f"key: `{group}` of `{store}` is not looked up: {misplaced.reason}")
 
     def shard_of(self, store: str, group: str) -> StorePartition:
-        """Returns where a group is looked up. Raises as `check_placed` and `topic` do. Each get calls it."""
+        """Returns where a group is looked up. Raises MisplacedKeyError, and as `topic` does. Each get calls it."""
         definition = self.stores.get(store)
         topic = None if definition is None else self.topics.get(definition.topic)
         if definition is None or topic is None or self.misplaced:
-            self.check_placed(store, group)
+            if (misplacement := self.misplacement(store, group)) is not None:
+                raise misplacement
             return store, self.partition_of(store, group)
         return store, PARTITION_OF[definition.partitioner](group.encode(), topic.partitions)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from query_service.cluster.view import View
-from query_service.errors import InvalidRequestError, LookupFailedError, MisplacedKeyError, TooLargeError
+from query_service.errors import InvalidRequestError, LookupFailedError, TooLargeError
 from query_service.reads.messages import absence_of
 from query_service.reads.ranges import RangeReader
 from query_service.reads.request_checks import Limits, Room, check_key_query
@@ -132,12 +132,12 @@ def _drop(answer: api.BatchGetStatesResponse, parts: Sequence[Part]) -> None:
 
 
 def split(request: api.BatchGetStatesRequest, view: View, pieces: Pieces) -> list[Part]:
-    """Returns the parts of a batch by rising partition, without keys and ranges that View.check_placed refuses.
+    """Returns the parts of a batch by rising partition, without keys and ranges that are misplaced.
 
     These fail in `pieces`. Raises MalformedKeyError and InvalidRequestError for a key, else as View.topic does.
     """
     store, partition_of = request.store, view.partitioner_of(request.store)
-    is_placed = _placement(store, view)
+    has_misplaced = store in view.misplaced
     keys = defaultdict[int, list[Asked]](list)
     ranges = defaultdict[int, list[int]](list)
     for index, query in enumerate(request.keys):
@@ -148,31 +148,16 @@ def split(request: api.BatchGetStatesRequest, view: View, pieces: Pieces) -> lis
             encoded, stored_key = group.encode(), row_key(group, sort, member)
         else:
             encoded = stored_key = group.encode()
-        if is_placed is not None and (failure := is_placed(group)) is not None:
+        if has_misplaced and (failure := view.misplacement(store, group)) is not None:
             pieces.fail_key(index, failure)
             continue
         keys[partition_of(encoded)].append((index, stored_key, after.epoch, offset))
     for index, range_query in enumerate(request.ranges):
-        if is_placed is not None and (failure := is_placed(range_query.group)) is not None:
+        if has_misplaced and (failure := view.misplacement(store, range_query.group)) is not None:
             pieces.fail_range(index, failure)
             continue
         ranges[partition_of(range_query.group.encode())].append(index)
     return [Part(each, keys[each], ranges[each]) for each in sorted({*keys, *ranges})]
-
-
-def _placement(store: str, view: View) -> Callable[[str], MisplacedKeyError | None] | None:
-    """Returns a function that says why a group of the store is not looked up, or None when there is no such group."""
-    if store not in view.misplaced:
-        return None
-
-    def failure_of(group: str) -> MisplacedKeyError | None:
-        try:
-            view.check_placed(store, group)
-        except MisplacedKeyError as failure:
-            return failure
-        return None
-
-    return failure_of
 
 
 def part_request(
