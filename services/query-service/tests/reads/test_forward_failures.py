@@ -8,7 +8,10 @@ from itertools import islice
 import grpc
 import pytest
 
+from query_service.cluster.misplaced import Misplaced
+from query_service.errors import MisplacedKeyError
 from statecast.query.v1 import query_pb2
+from statecast.query.v1.query_service_pb2 import ScanStatesRequest
 from testkit.served_pair import ServedPair, batch_request, batch_response, get_request, get_response, outcome
 from testkit.served_stores import ME
 from testkit.waiting import scaled
@@ -92,6 +95,17 @@ async def test_a_peer_that_answers_with_an_error_leaves_the_call_to_the_next_rep
         assert pair.metric("calls_total", method="BatchGetStates", outcome="ok") == 1
         unreachable = 0 if code == grpc.StatusCode.RESOURCE_EXHAUSTED else 2
         assert pair.metric("forwards_total", outcome="unreachable") == unreachable
+
+
+async def test_a_key_that_the_peer_knows_to_be_misplaced_is_refused_although_the_next_replica_has_no_row() -> None:
+    async with ServedPair() as pair:
+        group = next(pair.groups())
+        pair.there.view.misplaced = {"keyed": Misplaced(frozenset({group}), everything=False, reason="it is", fit="")}
+
+        with pytest.raises(MisplacedKeyError, match="is not looked up: it is"):
+            await pair.answered("GetState", get_request(group))
+        with pytest.raises(MisplacedKeyError, match="is not looked up: it is"):
+            await pair.answered("ScanStates", ScanStatesRequest(store="keyed", group=group))
 
 
 async def test_a_peer_that_is_overloaded_is_asked_again_by_the_next_call() -> None:

@@ -9,6 +9,7 @@ from query_service.errors import (
     BoundsError,
     InvalidRequestError,
     LookupFailedError,
+    MisplacedKeyError,
     NotServedError,
     OverloadedError,
     PeerOverloadedError,
@@ -53,6 +54,7 @@ def test_every_failure_has_a_status() -> None:
         (InvalidRequestError("key.group: empty"), grpc.StatusCode.INVALID_ARGUMENT),
         (NotServedError("still reading"), grpc.StatusCode.UNAVAILABLE),
         (BoundsError("behind"), grpc.StatusCode.FAILED_PRECONDITION),
+        (MisplacedKeyError("not looked up"), grpc.StatusCode.FAILED_PRECONDITION),
         (ABSENT, grpc.StatusCode.NOT_FOUND),
     ],
 )

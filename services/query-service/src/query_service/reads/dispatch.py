@@ -84,8 +84,8 @@ class Dispatch:
         `bounds` are those of the request: replicas that are known to miss them are asked later. Peers without a feature
         that the request `needs` are not asked.
 
-        Raises the replicas' most telling error: AbsentError and InvalidRequestError at once, else BoundsError, else
-        NotServedError or UnreachableError of the first.
+        Raises the replicas' most telling error: AbsentError, InvalidRequestError and MisplacedKeyError at once, else
+        BoundsError, else NotServedError or UnreachableError of the first.
         """
         asking = _Asking(call, deadline, kind, (shard,), wait_s, needs=needs)
         try:

@@ -11,6 +11,7 @@ from statecast.query.v1 import query_pb2
 ABSENCE = "statecast-absence-bin"
 FRESHNESS = "statecast-freshness-bin"
 NOT_SERVED = "statecast-not-served"  # tells a peer that said so from a peer that could not be reached
+MISPLACED = "statecast-misplaced"  # tells a refusal from bounds, which another replica may meet
 
 STATUS = {
     errors.InvalidRequestError: grpc.StatusCode.INVALID_ARGUMENT,
@@ -51,11 +52,15 @@ def ending_of(failure: LookupFailedError) -> tuple[grpc.StatusCode, str, tuple[t
 
 
 def trailing_metadata(failure: LookupFailedError) -> tuple[tuple[str, str | bytes], ...]:
-    if isinstance(failure, errors.AbsentError):
-        return (ABSENCE, failure.absence.SerializeToString()), (FRESHNESS, failure.freshness.SerializeToString())
-    if isinstance(failure, errors.NotServedError):
-        return ((NOT_SERVED, "1"),)
-    return ()
+    match failure:
+        case errors.AbsentError():
+            return (ABSENCE, failure.absence.SerializeToString()), (FRESHNESS, failure.freshness.SerializeToString())
+        case errors.NotServedError():
+            return ((NOT_SERVED, "1"),)
+        case errors.MisplacedKeyError():
+            return ((MISPLACED, "1"),)
+        case _:
+            return ()
 
 
 def failure_of(error: grpc.aio.AioRpcError, peer: str) -> LookupFailedError:
@@ -72,7 +77,7 @@ def failure_of(error: grpc.aio.AioRpcError, peer: str) -> LookupFailedError:
         case grpc.StatusCode.OUT_OF_RANGE:
             return errors.BeforeHistoryError(text)
         case grpc.StatusCode.FAILED_PRECONDITION:
-            return errors.BoundsError(text)
+            return errors.MisplacedKeyError(text) if MISPLACED in trailing else errors.BoundsError(text)
         case grpc.StatusCode.RESOURCE_EXHAUSTED:
             return errors.PeerOverloadedError(f"{peer}: {text}")
         case grpc.StatusCode.NOT_FOUND:
