@@ -1,16 +1,17 @@
 """Tells once for each store that its keys or values are written in another form than readers may expect."""
 
+import json
 from collections.abc import Sequence
 from threading import Lock
 
 import structlog
 
-from query_service.storage.known_forms import form_of_value
 from query_service.storage.store_keys import DELETED, FLAGS_AT, HEADER_SIZE
 from query_service.storage.stores_file import StoreDefinition
-from statecast_service.key_forms import form_of_text
+from statecast_service.key_forms import REGISTRY_HEAD, form_of_text
 
 _MAX_CHECKED = 100
+_JSON_STARTS = b'{["-0123456789tfn \t\r\n'
 
 _log = structlog.get_logger()
 
@@ -52,3 +53,22 @@ class FormCheck:
     def _tell(self, part: str, form: str, key: bytes) -> None:
         if self._once.is_first(self._store, part):
             _log.warning(f"{part} of a plain store are {form}", store=self._store, key=key.decode())
+
+
+def form_of_value(message: str, value: bytes) -> str | None:
+    """Names the known form of a value that is not of this message, with the remedy; else None."""
+    if message == "bytes":
+        return None
+    if value[:1] == b"\0" and len(value) > REGISTRY_HEAD:
+        schema = int.from_bytes(value[1:REGISTRY_HEAD], "big")
+        return f"in a schema registry's format, schema {schema}, and not {message}: readers get them as base64"
+    if message != "json" or (value[:1] in (b"{", b"[") and value[-1:] in (b"}", b"]")):
+        return None
+    if value[:1] and value[0] in _JSON_STARTS:
+        try:
+            json.loads(value)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            return None
+    return "not JSON: readers get them as base64; say `message: bytes` in the stores file, or write JSON"

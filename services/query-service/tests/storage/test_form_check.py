@@ -3,8 +3,7 @@
 import pytest
 from structlog.testing import capture_logs
 
-from query_service.storage.form_check import FormCheck, Once
-from query_service.storage.known_forms import form_of_value
+from query_service.storage.form_check import FormCheck, Once, form_of_value
 from query_service.storage.store_keys import DELETED, HEADER
 from testkit.query_service import store_definition
 
