@@ -15,8 +15,8 @@ from query_service.metrics import Metrics
 from query_service.reads.local import LocalReads
 from query_service.reads.request_checks import Limits
 from query_service.server.methods import ShardMethods
+from query_service.server.partition_listing import PartitionListing
 from query_service.server.peers import Peers
-from query_service.server.shard_listing import ShardListing
 from query_service.storage.changes import Changes
 from query_service.storage.checkpoints import Checkpoints, Pace
 from query_service.storage.engine import MemoryEngine
@@ -25,7 +25,7 @@ from query_service.storage.replica import Replica
 from query_service.storage.store import PartitionStore
 from query_service.storage.store_directory import Topic
 from testkit.query_cluster import REPLICAS
-from testkit.query_service import call_limits, preference_of, serve, store_definition
+from testkit.query_service import call_limits, serve, store_definition
 from testkit.relay import Relay
 
 _ENDS_S = 0.25
@@ -54,9 +54,8 @@ async def listing(sizes: Sizes) -> dict[str, float]:
         checkpoints = Checkpoints(Path(directory), 1, metrics, clock)
         local = LocalReads(view, Limits(1000, 100, 100, 100, 1 << 20), clock)
         limits = call_limits(metrics, clock, 1 << 30)
-        shards = ShardListing(view, preference_of(view, Peers(1.0, 1.0, clock).of), clock)
         server, address = serve(
-            ShardMethods(local, local.limits, limits, shards, checkpoints, Pace(1e9, clock)).methods()
+            ShardMethods(local, local.limits, limits, PartitionListing(view), checkpoints, Pace(1e9, clock)).methods()
         )
         await server.start()
         async with Relay(address) as relay:

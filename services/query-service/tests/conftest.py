@@ -18,9 +18,9 @@ from query_service.reads.local import LocalReads
 from query_service.reads.request_checks import Limits
 from query_service.reads.routed import RoutedReads
 from query_service.server.methods import ShardMethods
+from query_service.server.partition_listing import PartitionListing
 from query_service.server.peers import PeerReads, Peers
 from query_service.server.shard_channel import FEATURES
-from query_service.server.shard_listing import ShardListing
 from query_service.storage.changes import Changes
 from query_service.storage.checkpoints import Checkpoints, Pace
 from query_service.storage.progress import Progress
@@ -167,9 +167,10 @@ async def lookup(
         yield MessageReads(local)
         return
     peers, limits = Peers(1.0, 1.0, time.monotonic), call_limits(metrics, time.monotonic)
-    listing = ShardListing(serving_view, preference_of(serving_view, peers.of), time.monotonic)
     pace = Pace(1e9, time.monotonic)
-    server, address = serve(ShardMethods(local, LIMITS, limits, listing, checkpoints, pace).methods())
+    server, address = serve(
+        ShardMethods(local, LIMITS, limits, PartitionListing(serving_view), checkpoints, pace).methods()
+    )
     await server.start()
     holder = Member("query-1", address, address, 1, features=FEATURES)
     if request.param == "remote":

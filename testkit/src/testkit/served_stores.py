@@ -18,6 +18,7 @@ from query_service.reads.routed import RoutedReads
 from query_service.reads.routed_peer import RoutedPeer
 from query_service.server.limits import CallLimits, InFlight
 from query_service.server.methods import Method, QueryMethods, ShardMethods
+from query_service.server.partition_listing import PartitionListing
 from query_service.server.shard_listing import ShardListing
 from query_service.storage.changes import Changes
 from query_service.storage.checkpoints import Checkpoints, Pace
@@ -76,15 +77,16 @@ class ServedStores:
         checkpoints = self.checkpoints = Checkpoints(Path("unused"), 0, self.metrics, self.clock)
         self.peers = FakePeers({peer: FakeReads(peer.instance, forwarded=True)}, self.clock)
         hedging = Hedging(0.0, 5.0, 0.1, self.metrics, self.clock)
-        listing = self.route(self.peers.of, hedging, 5.0, self.clock)
+        self.route(self.peers.of, hedging, 5.0, self.clock)
         # Stores in memory have no checkpoints.
-        shards = ShardMethods(self.local, self.limits, self.call_limits, listing, checkpoints, Pace(1e9, self.clock))
+        listing, pace = PartitionListing(view), Pace(1e9, self.clock)
+        shards = ShardMethods(self.local, self.limits, self.call_limits, listing, checkpoints, pace)
         self.shards: dict[str, Method] = {method.name: method for method in shards.methods()}
 
     def route(
         self, peer_of: Callable[[Member], RoutedPeer], hedging: Hedging, timeout_s: float, clock: Callable[[], float]
-    ) -> ShardListing:
-        """Routes public reads to these peers; returns the shard listing."""
+    ) -> None:
+        """Routes public reads to these peers."""
         self.preference: Preference = preference_of(self.view, peer_of)
         dispatch = Dispatch(self.view, self.local, peer_of, self.preference, hedging, timeout_s, self.metrics, clock)
         routed = RoutedReads(self.view, self.local, dispatch, self.limits, self.in_flight.check_room)
@@ -93,7 +95,6 @@ class ServedStores:
             routed, self.limits, self.call_limits._replace(monotonic=clock), listing, self.metrics
         )
         self.queries: dict[str, Method] = {method.name: method for method in self.public.methods()}
-        return listing
 
     def write(self, store: str, key: str, payload: bytes | None, seconds: int | None = None) -> None:
         """Applies the next record of the partition of a key, which has NUL between its parts; None deletes."""

@@ -33,6 +33,7 @@ from query_service.reads.route import Preference
 from query_service.reads.routed import RoutedReads
 from query_service.server.limits import CallLimits, InFlight
 from query_service.server.methods import QueryMethods, ShardMethods
+from query_service.server.partition_listing import PartitionListing
 from query_service.server.peers import Peers
 from query_service.server.seeding import Seeding
 from query_service.server.server import Servers, shard_tls
@@ -211,11 +212,10 @@ def servers_of(settings: Settings, view: View, peers: Peers, metrics: Metrics, c
     in_flight = InFlight(settings.max_in_flight_mb << 20, metrics)
     dispatch = Dispatch(view, local, peers.of, preference, hedging, peer_timeout_s, metrics, monotonic)
     routed = RoutedReads(view, local, dispatch, limits, in_flight.check_room)
-    listing = ShardListing(view, preference, monotonic)
     call_limits = CallLimits(in_flight, timeout_s, max_s, monotonic)
-    queries = QueryMethods(routed, limits, call_limits, listing, metrics)
+    queries = QueryMethods(routed, limits, call_limits, ShardListing(view, preference, monotonic), metrics)
     pace, shard_limits = Pace(settings.seed_mb_per_s * 1e6, monotonic), call_limits._replace(max_s=math.inf)
-    shards = ShardMethods(local, limits, shard_limits, listing, checkpoints, pace)
+    shards = ShardMethods(local, limits, shard_limits, PartitionListing(view), checkpoints, pace)
     return Servers(settings, queries.methods(), shards.methods(), in_flight)
 
 

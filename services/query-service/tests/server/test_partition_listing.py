@@ -34,6 +34,14 @@ def numbers(answer: shard.ListPartitionsResponse) -> list[int]:
     return [each.freshness.partition for each in answer.partitions]
 
 
+def test_the_partitions_are_listed_in_order(serving_view: View) -> None:
+    own = PartitionListing(serving_view).answer(b"").partitions
+
+    assert [(each.store, each.freshness.partition, each.serving) for each in own] == [
+        (STORE, partition, True) for partition in range(4)
+    ]
+
+
 @pytest.fixture
 def peer(serving_view: View) -> Peer:
     return Peer(serving_view)

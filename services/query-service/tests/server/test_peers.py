@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import grpc
 import pytest
@@ -12,15 +12,17 @@ from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
 from query_service.errors import UnreachableError
 from query_service.metrics import Metrics
+from query_service.reads import Reads
 from query_service.reads.dispatch import Dispatch
 from query_service.reads.hedge import Hedging
 from query_service.reads.local import LocalReads
 from query_service.reads.request_checks import Limits
 from query_service.reads.routed import RoutedReads
-from query_service.server.methods import ShardMethods
+from query_service.server.limits import CallLimits
+from query_service.server.methods import Method, ShardMethods
+from query_service.server.partition_listing import PartitionListing
 from query_service.server.peers import Peers
 from query_service.server.shard_channel import FEATURES, members_at
-from query_service.server.shard_listing import ShardListing
 from query_service.storage.checkpoints import Checkpoints, Pace
 from statecast.query.v1 import query_service_pb2
 from statecast.shard.v1 import shard_service_pb2 as shard
@@ -33,6 +35,12 @@ from testkit.relay import Relay
 LIMITS = Limits(10, 10, 10, 10, 1 << 20)
 
 
+def shard_methods(reads: Reads, view: View, limits: CallLimits, checkpoints: Checkpoints) -> Sequence[Method]:
+    return ShardMethods(
+        reads, LIMITS, limits, PartitionListing(view), checkpoints, Pace(1e9, limits.monotonic)
+    ).methods()
+
+
 @pytest.fixture
 async def member(
     serving_view: View, metrics: Metrics, clock: ManualClock, checkpoints: Checkpoints
@@ -40,9 +48,7 @@ async def member(
     """A member that serves all partitions but one."""
     serving_view.replicas["orders-by-key", 2].progress.serving = False
     local = LocalReads(serving_view, LIMITS, clock)
-    listing = ShardListing(serving_view, preference_of(serving_view, Peers(1.0, 1.0, clock).of), clock)
-    methods = ShardMethods(local, LIMITS, call_limits(metrics, clock), listing, checkpoints, Pace(1e9, clock))
-    server, address = serve(methods.methods())
+    server, address = serve(shard_methods(local, serving_view, call_limits(metrics, clock), checkpoints))
     await server.start()
     yield Member("query-1", address, address, 1)
     await server.stop(0)
@@ -158,9 +164,7 @@ async def test_a_peer_that_does_not_answer_is_probed_until_it_does(
     assert peer.unreachable
 
     local = LocalReads(serving_view, LIMITS, clock)
-    listing = ShardListing(serving_view, preference_of(serving_view, peers.of), clock)
-    methods = ShardMethods(local, LIMITS, call_limits(metrics, clock), listing, checkpoints, Pace(1e9, clock))
-    server, _ = serve(methods.methods(), port)
+    server, _ = serve(shard_methods(local, serving_view, call_limits(metrics, clock), checkpoints), port)
     await server.start()
     async with asyncio.timeout(30):
         while peer.unreachable:  # noqa: ASYNC110  a peer tells nobody
@@ -175,9 +179,7 @@ async def test_a_call_that_ends_by_its_own_deadline_leaves_its_peer_in_use(
     view: View, metrics: Metrics, clock: ManualClock, checkpoints: Checkpoints
 ) -> None:
     slow = GatedReads("query-1")
-    listing = ShardListing(view, preference_of(view, Peers(1.0, 1.0, clock).of), clock)
-    call_limits_ = call_limits(metrics, time.monotonic)
-    server, address = serve(ShardMethods(slow, LIMITS, call_limits_, listing, checkpoints, Pace(1e9, clock)).methods())
+    server, address = serve(shard_methods(slow, view, call_limits(metrics, time.monotonic), checkpoints))
     await server.start()
     holder = Member("query-1", address, address, 1)
     elsewhere = View(Member("query-2", "h:1", "h:2", 1), view.stores.values(), 1)

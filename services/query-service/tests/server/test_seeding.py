@@ -16,15 +16,14 @@ from query_service.reads.request_checks import Limits
 from query_service.server.grpcio_server import GrpcioServer, handler_of
 from query_service.server.limits import Context
 from query_service.server.methods import SHARD, Method, ShardMethods
-from query_service.server.peers import Peers
+from query_service.server.partition_listing import PartitionListing
 from query_service.server.seeding import Seeding
-from query_service.server.shard_listing import ShardListing
 from query_service.storage.checkpoints import Checkpoints, Pace
 from query_service.storage.rocksdb_engine import RocksdbOpener
 from query_service.storage.store import PartitionStore
 from query_service.storage.store_directory import StoreDirectory, Topic
 from statecast.shard.v1 import shard_service_pb2 as shard
-from testkit.query_service import ManualClock, call_limits, preference_of, put
+from testkit.query_service import ManualClock, call_limits, put
 
 STORE = "orders-by-key"
 ROWS = 3000
@@ -96,10 +95,9 @@ async def scene(
 ) -> AsyncIterator[Scene]:
     replica = serving_view.replicas[STORE, 0]
     replica.apply([put(f"row-{number}", 1, number, b"x" * 500) for number in range(ROWS)], ROWS)
-    listing = ShardListing(serving_view, preference_of(serving_view, Peers(1.0, 1.0, clock).of), clock)
     local, limits = LocalReads(serving_view, LIMITS, clock), call_limits(metrics, time.monotonic, 1 << 30)
     pace = Pace(1e9, time.monotonic)
-    giver = Giver(ShardMethods(local, LIMITS, limits, listing, checkpoints, pace).methods())
+    giver = Giver(ShardMethods(local, LIMITS, limits, PartitionListing(serving_view), checkpoints, pace).methods())
     address = f"127.0.0.1:{giver.server.bind_address('127.0.0.1:0')}"
     await giver.server.start()
     directory = StoreDirectory(

@@ -117,14 +117,6 @@ async def test_a_store_without_its_topic_stands_apart_in_the_list_of_all(
         await listing.shards(STORE)
 
 
-async def test_the_own_partitions_are_listed_in_order(listing: ShardListing) -> None:
-    own = listing.partitions.answer(b"").partitions
-
-    assert [(each.store, each.freshness.partition, each.serving) for each in own] == [
-        (STORE, partition, True) for partition in range(4)
-    ]
-
-
 READERS = {
     "staff": (query_pb2.READERS_STAFF, "", False),
     "everyone": (query_pb2.READERS_EVERYONE, "", False),

@@ -13,6 +13,7 @@ from types import CoroutineType
 from typing import Any, NamedTuple, TypeVar
 
 from google.protobuf.message import DecodeError, Message
+from typing_extensions import override
 
 from query_service.errors import InvalidRequestError, LookupFailedError
 from query_service.metrics import MethodCalls, Metrics, outcome_of
@@ -21,6 +22,8 @@ from query_service.reads.request_checks import Limits
 from query_service.reads.scan import MAX_PAGE_BYTES
 from query_service.reads.wire import FIRST, sized
 from query_service.server.limits import MIN_CALL_BYTES, QUERY_BYTES, CallLimits, InFlight, capped, response_limit
+from query_service.server.partition_listing import PartitionListing
+from query_service.server.shard_channel import message_of
 from query_service.server.shard_listing import ShardListing
 from query_service.storage.checkpoints import MAX_PIECE_BYTES, Checkpoints, Pace
 from statecast.query.v1 import query_service_pb2 as api
@@ -120,15 +123,6 @@ def _answer(response: bytes | Awaitable[Any], encode: Callable[[Any], bytes], si
     return encode(response) if isinstance(response, bytes) else Later(response, encode, size)
 
 
-def _plain(response: bytes) -> bytes:
-    return response
-
-
-def _wrapped(response: bytes) -> bytes:
-    """Returns an encoded response of the internal service: it has that of the public one as its only field."""
-    return sized(FIRST, response)
-
-
 @dataclass(eq=False)
 class ReadMethods:
     """The reads that both services have: requests are checked first."""
@@ -137,13 +131,14 @@ class ReadMethods:
     query_limits: Limits
     limits: CallLimits
 
-    def get(
-        self, request: api.GetStateRequest, left_s: float | None, encode: Callable[[bytes], bytes]
-    ) -> bytes | Later:
+    def encode(self, response: bytes) -> bytes:
+        """Returns the response of this service around an encoded response of the public one."""
+        return response
+
+    def get(self, request: api.GetStateRequest, left_s: float | None) -> bytes | Later:
         request_checks.check_known(request)
-        if request.HasField("bounds"):
-            request_checks.check_bounds(request)
-        return _answer(self.reads.get(request, self.limits.deadline(left_s)), encode)
+        request_checks.check_bounds(request)
+        return _answer(self.reads.get(request, self.limits.deadline(left_s)), self.encode)
 
     def batch(
         self, request: api.BatchGetStatesRequest, left_s: float | None, encode: Callable[[bytes], bytes]
@@ -154,24 +149,16 @@ class ReadMethods:
         answer = self.reads.batch(request, self.limits.deadline(left_s, batch.wait_s_of(request)))
         return _answer(answer, lambda response: encode(batch.bytes_of(response)), needed)
 
-    def scan(
-        self,
-        request: api.ScanStatesRequest,
-        left_s: float | None,
-        encode: Callable[[bytes], bytes],
-        partition: int | None = None,
-    ) -> Later:
+    def scan(self, request: api.ScanStatesRequest, left_s: float | None, partition: int | None = None) -> Later:
         request_checks.check_scan(request)
         size = self._room_for_page(request.page_size)
         page = self.reads.scan(request, self.limits.deadline(left_s), partition)
-        return Later(page, lambda page: encode(page.encoded()), size)
+        return Later(page, lambda page: self.encode(page.encoded()), size)
 
-    def versions(
-        self, request: api.ListVersionsRequest, left_s: float | None, encode: Callable[[bytes], bytes]
-    ) -> Later:
+    def versions(self, request: api.ListVersionsRequest, left_s: float | None) -> Later:
         request_checks.check_versions(request)
         size = self._room_for_page(request.page_size)
-        return Later(self.reads.versions(request, self.limits.deadline(left_s)), encode, size)
+        return Later(self.reads.versions(request, self.limits.deadline(left_s)), self.encode, size)
 
     def _room_for_page(self, rows: int) -> int:
         """Returns the bytes that a page holds while it is read. Raises OverloadedError when there are not so many."""
@@ -190,17 +177,14 @@ class QueryMethods(ReadMethods):
     def methods(self) -> Sequence[Method]:
         """Returns the methods for a server; all are counted."""
         responds: dict[str, Respond] = {
-            "GetState": self._get,
+            "GetState": lambda request, left_s: self.get(parsed(api.GetStateRequest, request), left_s),
             "BatchGetStates": self._batch,
-            "ScanStates": self._scan,
-            "ListVersions": self._versions,
-            "ListShards": self._list_shards,
+            "ScanStates": lambda request, left_s: self.scan(parsed(api.ScanStatesRequest, request), left_s),
+            "ListVersions": lambda request, left_s: self.versions(parsed(api.ListVersionsRequest, request), left_s),
+            "ListShards": lambda request, _: self._list_shards(parsed(api.ListShardsRequest, request)),
         }
         in_flight, calls = self.limits.in_flight, self.metrics.calls
         return [Method(QUERY, name, respond, in_flight, calls.of(name)) for name, respond in responds.items()]
-
-    def _get(self, request: bytes, left_s: float | None) -> bytes | Later:
-        return self.get(parsed(api.GetStateRequest, request), left_s, _plain)
 
     def _batch(self, request: bytes, left_s: float | None) -> bytes | Later:
         """Answers a batch; parts beyond the largest response fail key by key with RESOURCE_EXHAUSTED."""
@@ -208,15 +192,8 @@ class QueryMethods(ReadMethods):
         limit = response_limit(message, self.query_limits.answer_bytes)
         return self.batch(message, left_s, lambda response: capped(response, limit))
 
-    def _scan(self, request: bytes, left_s: float | None) -> Later:
-        return self.scan(parsed(api.ScanStatesRequest, request), left_s, _plain)
-
-    def _versions(self, request: bytes, left_s: float | None) -> Later:
-        return self.versions(parsed(api.ListVersionsRequest, request), left_s, _plain)
-
-    def _list_shards(self, request: bytes, _left_s: float | None) -> Later:
-        message = parsed(api.ListShardsRequest, request)
-        listing = self.listing.shards(message.store, message.known_version)
+    def _list_shards(self, request: api.ListShardsRequest) -> Later:
+        listing = self.listing.shards(request.store, request.known_version)
         return Later(listing, api.ListShardsResponse.SerializeToString)
 
 
@@ -224,18 +201,22 @@ class QueryMethods(ReadMethods):
 class ShardMethods(ReadMethods):
     """The internal methods: they read this instance's own stores alone. Anyone who reaches the port may call them."""
 
-    listing: ShardListing
+    listing: PartitionListing
     checkpoints: Checkpoints
     pace: Pace
 
     def methods(self) -> Sequence[Method]:
         """Returns the methods for a server."""
         responds: dict[str, Respond] = {
-            "GetState": self._get,
-            "BatchGetStates": self._batch,
+            "GetState": lambda request, left_s: self.get(parsed(shard.GetStateRequest, request).query, left_s),
+            "BatchGetStates": lambda request, left_s: self.batch(
+                parsed(shard.BatchGetStatesRequest, request).query, left_s, self.encode
+            ),
             "ScanStates": self._scan,
-            "ListVersions": self._versions,
-            "DescribeMember": lambda _request, _left_s: self.listing.own_member().SerializeToString(),
+            "ListVersions": lambda request, left_s: self.versions(
+                parsed(shard.ListVersionsRequest, request).query, left_s
+            ),
+            "DescribeMember": lambda _request, _left_s: self._describe_member(),
             "ListPartitions": self._list_partitions,
             "CreateCheckpoint": lambda request, _: Later(
                 self._create_checkpoint(parsed(shard.CreateCheckpointRequest, request)),
@@ -252,23 +233,21 @@ class ShardMethods(ReadMethods):
         }
         return [Method(SHARD, name, respond, self.limits.in_flight) for name, respond in responds.items()]
 
-    def _get(self, request: bytes, left_s: float | None) -> bytes | Later:
-        return self.get(parsed(shard.GetStateRequest, request).query, left_s, _wrapped)
-
-    def _batch(self, request: bytes, left_s: float | None) -> bytes | Later:
-        return self.batch(parsed(shard.BatchGetStatesRequest, request).query, left_s, _wrapped)
+    @override
+    def encode(self, response: bytes) -> bytes:
+        return sized(FIRST, response)  # the only field
 
     def _scan(self, request: bytes, left_s: float | None) -> Later:
         message = parsed(shard.ScanStatesRequest, request)
         partition = message.partition if message.HasField("partition") else None
-        return self.scan(message.query, left_s, _wrapped, partition)
+        return self.scan(message.query, left_s, partition)
 
-    def _versions(self, request: bytes, left_s: float | None) -> Later:
-        return self.versions(parsed(shard.ListVersionsRequest, request).query, left_s, _wrapped)
+    def _describe_member(self) -> bytes:
+        return shard.DescribeMemberResponse(member=message_of(self.listing.view.me)).SerializeToString()
 
     def _list_partitions(self, request: bytes, _left_s: float | None) -> bytes:
         known_version = parsed(shard.ListPartitionsRequest, request).known_version
-        return self.listing.partitions.answer(known_version).SerializeToString()
+        return self.listing.answer(known_version).SerializeToString()
 
     async def _create_checkpoint(self, request: shard.CreateCheckpointRequest) -> shard.CreateCheckpointResponse:
         replica = self.listing.view.replica(request.store, request.partition)

@@ -11,13 +11,10 @@ from query_service.cluster.view import View
 from query_service.reads.messages import fill_position
 from query_service.reads.route import Preference
 from query_service.reads.routed_peer import Held
-from query_service.server.partition_listing import PartitionListing
-from query_service.server.shard_channel import message_of
 from query_service.storage.stores_file import StoreDefinition
 from statecast.position import Position
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as api
-from statecast.shard.v1 import shard_service_pb2 as shard
 
 _KEPT_S = 0.25
 _KEPT_TIMES = 50.0
@@ -39,11 +36,7 @@ class ShardListing:
     view: View
     preference: Preference
     monotonic: Callable[[], float]
-    partitions: PartitionListing = field(init=False)
     _made: "dict[str, asyncio.Future[_Listing]]" = field(default_factory=dict, init=False)
-
-    def __post_init__(self) -> None:
-        self.partitions = PartitionListing(self.view)
 
     async def shards(self, store: str, known_version: bytes = b"") -> api.ListShardsResponse:
         """Returns one store, or all for an empty name; the version alone to a caller that knows it.
@@ -84,9 +77,6 @@ class ShardListing:
         response.version = version.digest()[:8]
         taken_s += time.thread_time() - began
         return response, self.monotonic() + max(_KEPT_S, _KEPT_TIMES * taken_s), made_of
-
-    def own_member(self) -> shard.DescribeMemberResponse:
-        return shard.DescribeMemberResponse(member=message_of(self.view.me))
 
     def _store(self, name: str) -> query_pb2.Store:
         misplaced = self.view.misplaced.get(name)
