@@ -31,6 +31,7 @@ from statecast.state.v1 import state_pb2
 from testkit.ports import free_ports
 from testkit.query_service import FakeReads, GatedReads, ManualClock, MessageReads, call_limits, preference_of, serve
 from testkit.relay import Relay
+from testkit.waiting import wait_until_async
 
 LIMITS = Limits(10, 10, 10, 10, 1 << 20)
 
@@ -171,6 +172,25 @@ async def test_a_peer_that_does_not_answer_is_probed_until_it_does(
             await asyncio.sleep(0.01)
 
     assert peer.usable(("orders-by-key", 0))
+    await peers.keep(())
+    await server.stop(0)
+
+
+async def test_a_peer_that_is_too_busy_to_list_its_partitions_still_holds_them(
+    clock: ManualClock, metrics: Metrics, serving_view: View, checkpoints: Checkpoints
+) -> None:
+    limits = call_limits(metrics, clock)
+    server, address = serve(shard_methods(LocalReads(serving_view, LIMITS, clock), serving_view, limits, checkpoints))
+    await server.start()
+    peers = Peers(0.01, 5.0, clock)
+    peer = peers.of(Member("query-1", address, address, 1))
+    await wait_until_async(lambda: len(peer.held) == 4, "the partitions are not listed", 30)
+    limits.in_flight.add(limits.in_flight.room)
+    peer.failed(None)
+    await wait_until_async(lambda: not peer.unreachable, "the peer counts as dead", 30)
+
+    assert len(peer.held) == 4
+    assert await peers.served_by(Member("query-1", address, address, 1)) == frozenset()
     await peers.keep(())
     await server.stop(0)
 

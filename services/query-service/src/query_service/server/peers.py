@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from query_service.cluster.misplaced import MisplacedAt
 from query_service.cluster.shard_map import Member, StorePartition
-from query_service.errors import TimedOutError
+from query_service.errors import LookupFailedError, PeerOverloadedError, TimedOutError, UnreachableError
 from query_service.reads import Page, Reads, Row
 from query_service.reads.routed_peer import Held, RoutedPeer
 from query_service.reads.status import failure_of
@@ -103,7 +103,10 @@ def _method(
 
 
 class Peer(RoutedPeer):
-    """A peer, asked for its partitions every second and at once when it fails: `held` is its last answer, or empty."""
+    """A peer, asked for its partitions every second and at once when it fails: `held` is its last answer, or empty.
+
+    One that is too busy to list them keeps them: taken for dead, it would leave its load to the others at once.
+    """
 
     def __init__(self, member: Member, backoff_s: float, monotonic: Callable[[], float], tls: Tls | None) -> None:
         """Connects at once. Needs a running event loop."""
@@ -127,19 +130,24 @@ class Peer(RoutedPeer):
 
     async def partitions(self, timeout_s: float) -> Held | None:
         """Returns the partitions that the peer holds; None when it does not answer in time, or another one does."""
+        try:
+            return await self._list(timeout_s)
+        except LookupFailedError:
+            return None
+
+    async def _list(self, timeout_s: float) -> Held:
         before = self._listed
         request = shard.ListPartitionsRequest(known_version=before.version)
         try:
             answer = await answer_of(self._stub.ListPartitions(request, timeout=timeout_s))
-        except grpc.aio.AioRpcError:
-            return None
+        except grpc.aio.AioRpcError as error:
+            raise failure_of(error, self._instance) from error
         if answer.instance != self._instance:
+            event = "another instance answers at this member's address"
             if answer.instance != self._stranger:
                 self._stranger = answer.instance
-                _log.warning(
-                    "another instance answers at this member's address", member=self._instance, answers=answer.instance
-                )
-            return None
+                _log.warning(event, member=self._instance, answers=answer.instance)
+            raise UnreachableError(event)
         self._listed = listed = before.after(answer)
         self.replicas, self.misplaced = answer.replicas, listed.misplaced
         return listed.held
@@ -151,12 +159,14 @@ class Peer(RoutedPeer):
     async def _watch(self) -> None:
         while True:
             self._has_failed.clear()
-            held = await self.partitions(self._backoff_s)
-            self.held = held or {}
-            if held is None:
-                super().failed(None)
-            else:
+            try:
+                self.held = await self._list(self._backoff_s)
                 self.answered(None)
+            except PeerOverloadedError:  # it lives, and holds what it held
+                self.answered(None)
+            except LookupFailedError:
+                self.held = {}
+                super().failed(None)
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._backoff_s if self.unreachable else _WATCH_S):
                     await self._has_failed.wait()
