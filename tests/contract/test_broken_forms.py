@@ -58,7 +58,7 @@ CHANGES = {
     ),
     "seeds of any origin are taken": of_query(
         "server/seeding.py",
-        "                _check_origin(member.instance, checkpoint.origin, origin_of(definition, topic))\n",
+        "                _check_origin(member.instance, checkpoint, origin_of(definition, topic))\n",
         "",
         "server/test_seeding.py::test_rows_that_are_kept_by_other_rules_are_refused",
     ),
