@@ -65,6 +65,26 @@ class Cluster:
             while not condition():  # noqa: ASYNC110  the state has no event
                 await asyncio.sleep(0.001)
 
+    async def racing(self) -> "asyncio.Task[str]":
+        """Makes the first two silent, and asks until both are asked."""
+        self.rank(1).gate.clear()
+        self.rank(2).gate.clear()
+        asking = asyncio.create_task(self.answered_by())
+        await self.until(lambda: len(self.rank(2).deadlines) > 0)
+        return asking
+
+    async def answers_alone_when_late(self, wait_s: float = 0.0) -> None:
+        """Asserts that the first answers in the end, and that the second is not asked meanwhile."""
+        self.rank(1).gate.clear()
+        asking = asyncio.create_task(self.answered_by(wait_s))
+        await self.until(lambda: len(self.rank(1).deadlines) > 0)
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        self.rank(1).gate.set()
+
+        assert await asking == self.rank(1).answered_by
+        assert self.rank(2).deadlines == []
+
     def counted(self, outcome: str) -> float:
         value = self._metrics.registry.get_sample_value("query_service_hedges_total", {"outcome": outcome})
         return value or 0.0
@@ -104,10 +124,7 @@ async def test_the_next_replica_answers_for_a_slow_owner_whose_call_is_cancelled
 
 
 async def test_the_owner_may_still_answer_first(cluster: Cluster) -> None:
-    cluster.rank(1).gate.clear()
-    cluster.rank(2).gate.clear()
-    asking = asyncio.create_task(cluster.answered_by())
-    await cluster.until(lambda: len(cluster.rank(2).deadlines) > 0)
+    asking = await cluster.racing()
     cluster.rank(1).gate.set()
 
     assert await asking == cluster.rank(1).answered_by
@@ -146,10 +163,7 @@ async def test_an_absence_or_a_refusal_of_the_second_ends_the_race(cluster: Clus
 
 
 async def test_a_caller_that_goes_away_cancels_both(cluster: Cluster) -> None:
-    cluster.rank(1).gate.clear()
-    cluster.rank(2).gate.clear()
-    asking = asyncio.create_task(cluster.answered_by())
-    await cluster.until(lambda: len(cluster.rank(2).deadlines) > 0)
+    asking = await cluster.racing()
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
 
@@ -216,15 +230,7 @@ async def test_calls_earn_their_share_of_hedges(view: View, metrics: Metrics, cl
 
 async def test_a_replica_that_failed_lately_is_no_second(cluster: Cluster) -> None:
     cluster.peers.of(cluster.ranked[1]).failed(None)
-    cluster.rank(1).gate.clear()
-    asking = asyncio.create_task(cluster.answered_by())
-    await cluster.until(lambda: len(cluster.rank(1).deadlines) > 0)
-    for _ in range(20):
-        await asyncio.sleep(0.001)
-    cluster.rank(1).gate.set()
-
-    assert await asking == cluster.rank(1).answered_by
-    assert cluster.rank(2).deadlines == []
+    await cluster.answers_alone_when_late()
 
 
 @pytest.mark.parametrize(("wait_s", "after_s"), [(60, 0.001), (0, 0)], ids=["still-patient", "turned-off"])
@@ -232,15 +238,7 @@ async def test_a_call_is_not_hedged_while_it_may_wait_and_not_when_that_is_turne
     view: View, metrics: Metrics, clock: ManualClock, wait_s: float, after_s: float
 ) -> None:
     cluster = Cluster(view, metrics, clock, after_s=after_s)
-    cluster.rank(1).gate.clear()
-    asking = asyncio.create_task(cluster.answered_by(wait_s))
-    await cluster.until(lambda: len(cluster.rank(1).deadlines) > 0)
-    for _ in range(20):
-        await asyncio.sleep(0.001)
-    cluster.rank(1).gate.set()
-
-    assert await asking == cluster.rank(1).answered_by
-    assert cluster.rank(2).deadlines == []
+    await cluster.answers_alone_when_late(wait_s)
 
 
 async def test_a_query_that_waits_goes_on_when_others_find_the_peer_dead(cluster: Cluster) -> None:
@@ -299,10 +297,7 @@ async def test_a_race_that_the_second_ends_leaves_its_caller_able_to_go_on(clust
 
 
 async def test_a_caller_that_is_cancelled_while_the_second_ends_the_race_stays_cancelled(cluster: Cluster) -> None:
-    cluster.rank(1).gate.clear()
-    cluster.rank(2).gate.clear()
-    asking = asyncio.create_task(cluster.answered_by())
-    await cluster.until(lambda: len(cluster.rank(2).deadlines) > 0)
+    asking = await cluster.racing()
     cluster.rank(2).gate.set()
     while not asking.cancelling():  # noqa: ASYNC110  until the second has ended the race
         await asyncio.sleep(0)

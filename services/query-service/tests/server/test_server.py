@@ -345,23 +345,19 @@ async def test_a_port_in_use_is_named(instance: Instance) -> None:
         await instance.make_servers().start()
 
 
-async def test_pings_are_answered_however_many_there_are() -> None:
+@pytest.mark.parametrize("instance", ["native"], indirect=True)
+async def test_pings_are_answered_however_many_there_are(instance: Instance) -> None:
     """Clients that share a connection keep it alive, each by its own clock; grpcio closes it at the third."""
-    instance = Instance("native")
-    await instance.servers.start()
     with RawConnection(instance.address) as connection:
         for number in range(100):
             await asyncio.to_thread(connection.send, frame(PING, 0, 0, struct.pack(">Q", number)))
             flags, payload = await asyncio.to_thread(connection.until, PING)
 
             assert (flags, payload) == (ACK, struct.pack(">Q", number))
-    await instance.channel.close()
-    await instance.servers.stop(0)
 
 
-async def test_a_path_that_is_no_text_ends_neither_the_native_server_nor_the_one_behind_it() -> None:
-    instance = Instance("native")
-    await instance.servers.start()
+@pytest.mark.parametrize("instance", ["native"], indirect=True)
+async def test_a_path_that_is_no_text_ends_neither_the_native_server_nor_the_one_behind_it(instance: Instance) -> None:
     with RawConnection(instance.address) as connection:
         connection.send(call_frames(1, f"/{SERVICE}/Get\udcad", b""))
         await asyncio.to_thread(connection.until, GOAWAY)
@@ -371,8 +367,6 @@ async def test_a_path_that_is_no_text_ends_neither_the_native_server_nor_the_one
     assert checked.status == health_pb2.HealthCheckResponse.NOT_SERVING
     assert await instance.stub.GetState(query.GetStateRequest()) == ANSWER
     assert not instance.servers.has_ended
-    await instance.channel.close()
-    await instance.servers.stop(0)
 
 
 @pytest.fixture
@@ -384,15 +378,12 @@ def _no_collector() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_no_collector")
-async def test_a_path_that_is_no_text_ends_a_server_of_grpcio_which_is_told() -> None:
+@pytest.mark.parametrize("instance", ["grpcio"], indirect=True)
+async def test_a_path_that_is_no_text_ends_a_server_of_grpcio_which_is_told(instance: Instance) -> None:
     """So that the instance ends, and is started again, although the connection stays open."""
-    instance = Instance("grpcio")
-    await instance.servers.start()
     began = instance.servers.has_ended
     with RawConnection(instance.address) as connection:
         connection.send(call_frames(1, f"/{SERVICE}/Get\udcad", b""))
         await wait_until_async(lambda: instance.servers.has_ended, "the server has not ended")
 
     assert not began
-    await instance.channel.close()
-    await instance.servers.stop(0)
