@@ -9,7 +9,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from query_service.cluster.membership import Membership
@@ -40,10 +39,10 @@ class Cluster:
     """The instances that answer when they are asked who they are, by their internal addresses."""
 
     def __init__(self, *instances: Instance) -> None:
-        self.answers: dict[str, Member | None] = {each.me.shard_address: each.me for each in instances}
+        self.answers: dict[str, Member] = {each.me.shard_address: each.me for each in instances}
         self.asked: list[str] = []
 
-    def ask(self, addresses: Collection[str]) -> dict[str, Member | None]:
+    def ask(self, addresses: Collection[str]) -> dict[str, Member]:
         self.asked.extend(addresses)
         return {each: self.answers[each] for each in addresses if each in self.answers}
 
@@ -129,38 +128,6 @@ def test_one_that_is_listed_and_does_not_answer_is_no_member_until_it_does(
         cluster.answers[mute.me.shard_address] = mute.me
 
         until(lambda: one.members == {one.me, mute.me})
-
-
-@pytest.mark.kafka
-def test_an_older_build_is_a_member_with_the_topics_of_its_client_id_and_learns_those_of_newer_ones(
-    kafka: str, create_topic: Callable[..., str]
-) -> None:
-    older, newer = Instance(1), Instance(2)
-    older.me, newer.me = (replace(each.me, topics=(("rows", "rows.g2"),)) for each in (older, newer))
-    cluster = Cluster(newer)
-    cluster.answers[older.me.shard_address] = None
-    topic, group = create_topic("members"), uuid4().hex
-    options = {"bootstrap.servers": kafka, "group.id": group, "client.id": older.me.client_id(with_topics=True)}
-    consumer = Consumer(options)
-    consumer.subscribe([topic], on_assign=lambda consumer, _: consumer.assign([]))
-    admin = AdminClient({"bootstrap.servers": kafka})
-
-    def listed() -> list[str]:
-        consumer.poll(0.05)
-        try:
-            described = admin.describe_consumer_groups([group])[group].result(10)
-        except KafkaException:  # the coordinator has just been made
-            return []
-        return [member.client_id for member in described.members]
-
-    until(lambda: older.me.client_id(with_topics=True) in listed())
-    with joining(kafka, cluster, group, topic) as join:
-        join(newer)
-        until(lambda: newer.me.client_id(with_topics=True) in listed() and len(newer.members) == 2)
-    consumer.close()
-
-    [known] = newer.members - {newer.me}
-    assert known.facts == (older.me.topics, "", 0, frozenset())
 
 
 @pytest.mark.kafka

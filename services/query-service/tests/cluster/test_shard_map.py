@@ -15,18 +15,9 @@ def member(number: int, started_ms: int = 1) -> Member:
 PARTITIONS = [("orders-by-key", partition) for partition in range(200)]
 
 
-def test_a_member_survives_the_way_through_its_client_id() -> None:
-    renamed = replace(member(1, 17), topics=(("a", "a.g2"), ("b", "c")))
-
-    assert Member.from_client_id(member(1, 17).client_id()) == member(1, 17)
-    again = Member.from_client_id(renamed.client_id(with_topics=True))
-    assert again == renamed == member(1, 17)
-    assert again.topics == renamed.topics
-
-
 def test_a_client_id_is_short_and_another_one_for_other_topics() -> None:
     many = replace(member(1), topics=tuple((f"store-{each}", f"acme.store-{each}.g2") for each in range(100)))
-    client_ids = {each.client_id() for each in (member(1), many, replace(many, topics=many.topics[1:]))}
+    client_ids = {each.client_id for each in (member(1), many, replace(many, topics=many.topics[1:]))}
 
     assert len(client_ids) == 3
     assert all(len(each) < 100 for each in client_ids)
@@ -186,15 +177,6 @@ def test_replicas_are_in_as_many_zones_as_there_are_and_a_change_moves_one_of_ea
     assert max(moves(after, before)) <= 1, "one that goes is replaced by one"
 
 
-def test_zones_do_not_count_while_a_member_does_not_know_of_them() -> None:
-    members = [zoned(number, "abc") for number in range(6)]
-    older = replace(members[0], zone="", version=0)
-    mixed = ShardMap(frozenset([older, *members[1:]]), 2)
-    plain = ShardMap(frozenset(replace(each, zone="") for each in members), 2)
-
-    assert [mixed.holders(*key) for key in PARTITIONS] == [plain.holders(*key) for key in PARTITIONS]
-
-
 ME = Member("query-1", "h:1", "h:2", 10)
 OTHER = Member("query-2", "h:3", "h:4", 10)
 
@@ -278,14 +260,6 @@ def test_what_an_absent_member_held_alone_is_taken_over_at_once() -> None:
 
     assert alone
     assert all(without.holders(*key) and without.holders(*key)[0] in THREE[:2] for key in alone)
-
-
-def test_members_wait_for_nobody_while_one_does_not_know_how_to() -> None:
-    tracker = MemberTracker(THREE[0], 2, 30, replace_after_s=60)
-    older = replace(THREE[1], version=0)
-    tracker.update(frozenset([THREE[0], older, THREE[2]]), 0)
-
-    assert tracker.update(frozenset([THREE[0], older]), 1).absent == frozenset()
 
 
 def test_when_it_leaves_the_others_hold_everything() -> None:

@@ -30,8 +30,8 @@ _LIBRDKAFKA_TIMEOUT_S = 600.0
 _log = structlog.get_logger()
 
 
-Ask = Callable[[Collection[str]], Mapping[str, Member | None]]
-"""Asks the instances at internal addresses who they are: None for a build of version 0, nothing for no answer."""
+Ask = Callable[[Collection[str]], Mapping[str, Member]]
+"""Asks the instances at internal addresses who they are; those that do not answer are left out."""
 
 
 @dataclass(eq=False, repr=False)
@@ -81,10 +81,9 @@ class Membership(BrokerThread):
     def run(self) -> None:
         joined: dict[str, Consumer] = {}
         self._read_members(join=False)
-        with_topics = any(member.version == 0 for member in self._known.values())
         try:
             while not self.stopping.is_set() and self.refusal is None:
-                client_id = self.me.client_id(with_topics=with_topics)
+                client_id = self.me.client_id
                 if client_id not in joined:
                     joined[client_id] = self._join(client_id)
                 for consumer in joined.values():
@@ -163,11 +162,10 @@ class Membership(BrokerThread):
         new = {each: member for each, member in members.items() if each not in known}
         answers = self.ask({member.shard_address for member in new.values()}) if new else {}
         for client_id, listed_as in new.items():
-            if listed_as.shard_address in answers:
-                answer = answers[listed_as.shard_address] or listed_as
-                # Another one, or the same of another start: the one that is listed has died.
-                if answer == listed_as:
-                    known[client_id] = answer
+            answer = answers.get(listed_as.shard_address)
+            # Else another one, or the same of another start: the one that is listed has died.
+            if answer is not None and answer == listed_as:
+                known[client_id] = answer
         self._known, silent = known, frozenset(new.keys() - known.keys())
         for client_id in silent - self._silent:
             other = answers.get(new[client_id].shard_address)

@@ -45,25 +45,21 @@ class Member:
         """All that may differ between two that are equal."""
         return self.topics, self.zone, self.version, self.features
 
-    def client_id(self, *, with_topics: bool = False) -> str:
-        """Returns the name of the member in the consumer group, which is another one for other topics.
-
-        Its fifth part is a digest, or the topics themselves, by which builds of version 0 know them.
-        """
+    @property
+    def client_id(self) -> str:
+        """The name of the member in the consumer group, which is another one for other topics, by their digest."""
         topics = ",".join(f"{store}={topic}" for store, topic in self.topics)
-        if topics and not with_topics:
+        if topics:
             topics = f"={blake2b(topics.encode(), digest_size=4).hexdigest()}"
         return f"{self.instance}|{self.address}|{self.shard_address}|{self.started_ms}|{topics}"
 
     @staticmethod
     def from_client_id(client_id: str) -> "Member | None":
-        """Returns the member that a client id names; None for a client that is not an instance of this service."""
+        """Returns the identity that a client id names; None for a client that is not an instance of this service."""
         parts = client_id.split("|")
         if len(parts) != 5 or not all(parts[:4]) or not _MILLISECONDS.fullmatch(parts[3]):
             return None
-        pairs = [pair.partition("=") for pair in parts[4].split(",") if pair]
-        topics = tuple((store, topic) for store, _, topic in pairs if store)
-        return Member(parts[0], parts[1], parts[2], int(parts[3]), topics)
+        return Member(parts[0], parts[1], parts[2], int(parts[3]))
 
     def topic_of(self, store: str) -> str:
         return dict(self.topics).get(store, store)
@@ -107,7 +103,7 @@ class ShardMap:
 
     def __post_init__(self) -> None:
         assigned = self.members | self.absent
-        zoned = any(each.zone for each in assigned) and all(each.version >= 1 for each in assigned)
+        zoned = any(each.zone for each in assigned)
         facts = {member: member.facts for member in assigned | self.departed}
         for name, value in (("_facts", facts), ("_assigned", assigned), ("_zoned", zoned)):
             object.__setattr__(self, name, value)
@@ -248,8 +244,7 @@ class MemberTracker:
         kept_s = max(self.departed_s, self.replace_after_s)
         self._left = {member: at for member, at in self._left.items() if now - at < kept_s or member == self.me}
         departed = frozenset(each for each, at in self._left.items() if now - at < self.departed_s or each == self.me)
-        waits = all(each.version >= 1 for each in self._members)
-        absent = (each for each, at in self._left.items() if waits and now - at < self.replace_after_s)
+        absent = (each for each, at in self._left.items() if now - at < self.replace_after_s)
         shard_map = ShardMap(self._members, self.replicas, departed, self.of_store, self.topics, frozenset(absent))
         if self._last is None or shard_map != self._last:
             self._last = shard_map if self._last is None else shard_map.after(self._last)

@@ -1,7 +1,7 @@
 """Connections to the internal service of an instance."""
 
 from collections.abc import Collection
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import grpc
@@ -64,21 +64,18 @@ def member_of(message: shard.Member) -> Member:
     return Member(name, address, shard_address, message.started_ms, topics, message.zone, message.version, features)
 
 
-def members_at(addresses: Collection[str], tls: Tls | None) -> dict[str, Member | None]:
+def members_at(addresses: Collection[str], tls: Tls | None) -> dict[str, Member]:
     """Asks who answers at these internal addresses, all at once, and waits for a second at most.
 
-    Without an answer the address is left out; an older build, which does not know the method, is None.
+    Without an answer the address is left out.
     """
-    members: dict[str, Member | None] = {}
+    members: dict[str, Member] = {}
     with ExitStack() as stack:
         channels = {each: stack.enter_context(_opened(grpc, each, tls, (_NO_PROXY,))) for each in addresses}
         stubs: dict[str, Any] = {each: ShardServiceStub(channel) for each, channel in channels.items()}
         request = shard.DescribeMemberRequest()
         calls = {each: stub.DescribeMember.future(request, timeout=_ASK_S) for each, stub in stubs.items()}
         for address, call in calls.items():
-            try:
+            with suppress(grpc.RpcError):
                 members[address] = member_of(call.result().member)
-            except grpc.RpcError as error:
-                if error.code() == grpc.StatusCode.UNIMPLEMENTED:
-                    members[address] = None
     return members
