@@ -170,8 +170,15 @@ class GatewayClient:
 
     def get(self, path: str, **parameters: str | int) -> httpx.Response:
         """GETs a path through the gateway."""
+        return self._get(path, self.headers, parameters)
+
+    def get_newer(self, path: str, etag: str) -> httpx.Response:
+        """GETs a path through the gateway with the ETag of a copy."""
+        return self._get(path, self.headers | {"If-None-Match": etag}, {})
+
+    def _get(self, path: str, headers: dict[str, str], parameters: dict[str, str | int]) -> httpx.Response:
         url = self._gateway.https + path
-        return httpx.get(url, headers=self.headers, params=parameters, verify=self._gateway.tls(), timeout=scaled(10))
+        return httpx.get(url, headers=headers, params=parameters, verify=self._gateway.tls(), timeout=scaled(10))
 
     def rows(self, store: str, group: str | None = None, **parameters: str | int) -> httpx.Response:
         """GETs a page of the rows of a group, or of all groups."""

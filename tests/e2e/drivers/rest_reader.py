@@ -1,4 +1,4 @@
-"""A client that reads one order all the time, and keeps every answer."""
+"""A client that reads one order all the time, and keeps the offset of every answer."""
 
 import threading
 from itertools import pairwise
@@ -12,7 +12,7 @@ READ_EVERY_S = 0.05
 
 
 class RestReader:
-    """Reads one order through the gateway all the time, each time on a connection of its own."""
+    """Reads one order through the gateway all the time, each time on a connection of its own, and sends its ETag."""
 
     def __init__(self, client: GatewayClient, order_id: str) -> None:
         self._client, self._path = client, f"/update/orders/{order_id}"
@@ -27,14 +27,18 @@ class RestReader:
 
     def read_until(self, done: threading.Event) -> None:
         """Goes on until `done` is set."""
+        etag = ""
         while not done.wait(READ_EVERY_S):
             try:
-                answer = self._client.get(self._path)
+                answer = self._client.get_newer(self._path, etag) if etag else self._client.get(self._path)
             except httpx.HTTPError as failure:
                 self.failures.append(repr(failure))
                 continue
             if answer.status_code == httpx.codes.OK:
+                etag = answer.headers["ETag"]
                 self.offsets.append(offset_of(answer.json()))
+            elif answer.status_code == httpx.codes.NOT_MODIFIED:
+                self.offsets.append(self.offsets[-1])
             else:
                 self.failures.append(f"{answer.status_code} {answer.text}")
 

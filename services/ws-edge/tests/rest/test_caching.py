@@ -89,6 +89,37 @@ async def test_an_answer_that_may_be_out_of_date_is_neither_kept_nor_does_it_con
     assert answer.json()["lag_s"] == 60
 
 
+@pytest.mark.parametrize("lag_ms", [0, 60_000])
+@pytest.mark.parametrize("path", [KEY, GROUP, PERSONAL, "/update/orders/1"])
+async def test_a_replica_that_lags_confirms_a_copy_that_is_newer_than_its_row(path: str, lag_ms: int) -> None:
+    async with running() as (edge, client):
+        earlier, offset = dict(edge.query.held), edge.query.offset
+        for key in earlier:
+            owner = "customer-0001" if key.store == "orders-by-customer" else ""
+            edge.query.put(key, Order(order_id="1", customer_id=owner, total_cents=1))
+        etag = (await client.get(path)).headers["ETag"]
+        edge.query.held, edge.query.offset, edge.query.lag_ms = earlier, offset, lag_ms
+        copy = await client.get(path, headers={"If-None-Match": etag})
+        edge.query.epoch += 1
+        anew = await client.get(path, headers={"If-None-Match": etag})
+
+    assert (copy.status_code, copy.headers["ETag"]) == (304, etag)
+    assert anew.status_code == 200
+
+
+async def test_a_replica_that_has_not_read_of_an_order_yet_confirms_the_copy_of_it() -> None:
+    async with running() as (edge, client):
+        edge.query.put(StoreKey("orders-by-key", "9"), Order(order_id="9"))
+        etag = (await client.get("/update/orders/9")).headers["ETag"]
+        del edge.query.held[StoreKey("orders-by-key", "9")]
+        edge.query.offset -= 1
+        lagging = await client.get("/update/orders/9", headers={"If-None-Match": etag})
+        edge.query.offset += 1
+        deleted = await client.get("/update/orders/9", headers={"If-None-Match": etag})
+
+    assert (lagging.status_code, deleted.status_code) == (304, 404)
+
+
 async def test_the_times_are_settings_and_zero_leaves_answers_to_their_callers() -> None:
     async with running(public_max_age_s=60, public_stale_s=0) as (_, client):
         longer = (await client.get(GROUP)).headers["Cache-Control"]

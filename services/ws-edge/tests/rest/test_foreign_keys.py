@@ -7,6 +7,7 @@ import pytest
 from httpx import AsyncClient
 
 from statecast.orders.v1.order_pb2 import Order
+from statecast_client.tokens import position_in
 from testkit.ws_edge.edge import RunningEdge
 from ws_edge.model.states import StoreKey
 
@@ -70,6 +71,22 @@ async def test_calls_are_refused(edge: RunningEdge, alice: AsyncClient, path: st
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
     assert "ETag" not in answer.headers
+
+
+@pytest.mark.parametrize("kind", ["another's", "deleted", "unknown"])
+async def test_a_token_does_not_tell_whether_a_hidden_row_exists(
+    edge: RunningEdge, alice: AsyncClient, kind: str
+) -> None:
+    group = ORDER.group if kind == "another's" else kind
+    edge.query.put(StoreKey(ORDER.store, "deleted"), Order(order_id="deleted", customer_id="customer-0002"))
+    edge.query.delete(StoreKey(ORDER.store, "deleted"))
+    newest = edge.query.put(StoreKey(ORDER.store, "1"), Order(order_id="1", customer_id="customer-0003"))
+    page = (await alice.get(f"/v1/stores/{ORDER.store}/rows", params={"group": group})).json()
+    async with edge.socket("/v1/stream") as socket:
+        frame = await answer_to(socket, {"store": ORDER.store, "group": group})
+
+    assert not page["rows"]
+    assert [position_in(each["token"])[0] for each in (page, frame)] == [newest, newest]
 
 
 async def test_a_refusal_leaves_no_watch_behind(edge: RunningEdge) -> None:

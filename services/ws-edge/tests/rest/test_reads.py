@@ -16,7 +16,7 @@ from statecast.push.v2.push_pb2 import Page
 from testkit.ws_edge.edge import RunningEdge, until
 from ws_edge.model.states import KeyState, Position, StoreKey
 from ws_edge.rest import reads
-from ws_edge.rest.reads import RowPage, page_body
+from ws_edge.rest.row_pages import ROWS_AT_ONCE, RowPage, page_body
 
 KEY = StoreKey("orders-by-key", "12345")
 ALICE = "customer-0001"
@@ -301,4 +301,4 @@ async def test_others_have_their_turns_while_a_page_is_written(monkeypatch: pyte
     assert more == [body] * 3
     assert sum(written) < 4 * len(body)
     assert max(written) < len(body) / 100
-    assert turns >= 4 * reads.MAX_PAGE // reads.ROWS_AT_ONCE
+    assert turns >= 4 * reads.MAX_PAGE // ROWS_AT_ONCE

@@ -1,18 +1,22 @@
 """Decides which answers may be kept: public ones for a time, a caller's own by the caller, all others by nobody."""
 
-from collections.abc import Awaitable, Callable, Iterable
+import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from hashlib import sha256
 
 from fastapi import Response
 
-from ws_edge.model.states import KeyState, Position
+from ws_edge.model.states import Position
 from ws_edge.model.stores import Store
+from ws_edge.rest.row_pages import RowPage
 
 NOT_KEPT = "private, no-store"
 """The default Cache-Control of answers: no cache can know which client an answer was for."""
 OWN = "private, no-cache"
 """Only the caller may keep a copy, and must check it by its ETag each time."""
+PLACE = re.compile(r'-([0-9]{1,19})-([0-9]{1,19})"$')
+"""The epoch and the offset at the end of an ETag."""
 
 
 @dataclass(frozen=True)
@@ -36,34 +40,45 @@ class PublicCaching:
             return OWN
         return f"public, max-age={self.max_age_s}, stale-while-revalidate={self.stale_s}"
 
+    async def answer(
+        self, store: Store, page: RowPage, body: Callable[[], Awaitable[bytes]], if_none_match: str | None
+    ) -> Response:
+        """Answers with a body of JSON, or with 304 when the caller has a copy that is as new or newer.
 
-def key_etag(state: KeyState) -> str:
-    """Returns the ETag of a key's state: its position."""
-    return f'"{_text(state.position)}"'
+        A copy is newer when the replica that answered has not read as far as the copy's record, so that a caller who
+        sends the ETag never sees a row go back. An answer that may be out of date confirms no other copy. The body is
+        made only where it is sent.
+        """
+        etag, control = etag_of(store, page), self.control(store, page.lag_ms)
+        for known in [] if store.private or not if_none_match else map(str.strip, if_none_match.split(",")):
+            is_same = _content(known) == _content(etag) or (known == "*" and page.rows)
+            if (is_same and not page.lag_ms) or _is_ahead(known, page.through):
+                headers = {"ETag": etag if known == "*" else known, "Cache-Control": control}
+                return Response(status_code=304, headers=headers)
+        headers = {"ETag": etag, "Cache-Control": control}
+        return Response(await body(), headers=headers, media_type="application/json")
 
 
-def page_etag(store: Store, rows: Iterable[KeyState], is_last: bool) -> str:
-    """Returns the ETag of a page: the form of its rows, and which they are, by their positions.
+def etag_of(store: Store, page: RowPage) -> str:
+    """Returns the ETag of a page: the form of its rows, which they are, by their positions, and as of which record.
 
-    It is weak, because tokens move without them.
+    It is weak, because tokens move without the rows.
     """
-    text = " ".join([store.definition, *(_text(row.position) for row in rows), "." if is_last else "…"])
-    return f'W/"{sha256(text.encode()).hexdigest()[:32]}"'
+    rows = (f"{row.position.epoch}-{row.position.offset}" for row in page.rows)
+    text = " ".join([store.definition, *rows, "…" if page.next_page_token else "."])
+    place = "" if page.position is None else f"-{page.position.epoch}-{page.position.offset}"
+    return f'W/"{sha256(text.encode()).hexdigest()[:32]}{place}"'
 
 
-async def conditional(
-    body: Callable[[], Awaitable[bytes]], etag: str, control: str, if_none_match: str | None, lag_ms: int
-) -> Response:
-    """Answers with a body of JSON, or with 304 when the caller has a copy; one that is not kept confirms no copy.
-
-    The body is made only where it is sent.
-    """
-    headers = {"ETag": etag, "Cache-Control": control}
-    known = {tag.strip().removeprefix("W/") for tag in (if_none_match or "").split(",")}
-    if not lag_ms and control != NOT_KEPT and (etag.removeprefix("W/") in known or "*" in known):
-        return Response(status_code=304, headers=headers)
-    return Response(await body(), headers=headers, media_type="application/json")
+def _content(etag: str) -> str:
+    """Returns the part of an ETag that stands for the rows."""
+    return etag.removeprefix("W/").strip('"').partition("-")[0]
 
 
-def _text(position: Position) -> str:
-    return f"{position.epoch}-{position.offset}"
+def _is_ahead(etag: str, through: Position | None) -> bool:
+    """Returns whether the ETag is as of a record that a replica, which has read as far as `through`, does not know."""
+    place = PLACE.search(etag)
+    if place is None or through is None:
+        return False
+    epoch, offset = map(int, place.groups())
+    return epoch == through.epoch and offset > through.offset

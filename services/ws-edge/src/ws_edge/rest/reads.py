@@ -1,7 +1,7 @@
 """The calls that read once: rows, an order, the stores, the signed-in consumer, and tickets."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated
@@ -15,28 +15,24 @@ from statecast.push.v2.push_pb2 import Page, Ticket, Watch
 from ws_edge.auth.gateway import Caller, Gateway
 from ws_edge.auth.tickets import Seal, Tickets
 from ws_edge.channels.revocations import Revocations
-from ws_edge.codec.bodies import View, json_body, json_bytes, json_error
+from ws_edge.codec.bodies import json_bytes
 from ws_edge.codec.requests import fields_of, watch_request
-from ws_edge.errors import MalformedFrameError, NoStateError, UnreadableRowError
+from ws_edge.errors import MalformedFrameError, NoStateError
 from ws_edge.model.authorization import Consumer, check_all_rows, check_group, may_see, seen_by
 from ws_edge.model.questions import Question, check_bounds
-from ws_edge.model.states import KeyState
 from ws_edge.model.stores import Store, Stores, check_key_part, check_known, find
 from ws_edge.order_updates import STORE, order_reply
-from ws_edge.rest.caching import PublicCaching, conditional, key_etag, page_etag
+from ws_edge.rest.caching import PublicCaching
 from ws_edge.rest.messages import answer
 from ws_edge.rest.openapi import answers
+from ws_edge.rest.row_pages import RowPage, page_body
 from ws_edge.upstream.queries import Page as ScannedPage
 from ws_edge.upstream.queries import Scan
 from ws_edge.upstream.query_client import QueryClient
-from ws_edge.watches.subscription import RowNews
 from ws_edge.watches.token import mask_of, token_of
 
 MAX_PAGE = 1000
-ROWS_AT_ONCE = 20
-"""How many rows are written before sockets get their turn: about 1 ms."""
-
-COPIED = {304: {"description": "The copy named by If-None-Match still holds."}}
+COPIED = {304: {"description": "The copy named by If-None-Match still holds, or is newer than what can be read now."}}
 
 Identify = Callable[[Request], Awaitable[Consumer]]
 """Returns the calling consumer; raises HandshakeError when there is none, or when its access was revoked."""
@@ -50,20 +46,9 @@ Fields = Annotated[list[str], Query(description="The fields of a row to be told;
 GroupFrom = Annotated[str, Query(description="Without `group`: the lowest group, inclusive; empty for the first.")]
 GroupTo = Annotated[str, Query(description="Without `group`: the group to stop before; empty for the last.")]
 PageToken = Annotated[str, Query(description="`next_page_token` of the page before.")]
-IfNoneMatch = Annotated[str | None, Header(description="The ETag of a copy; answered with 304 while it still holds.")]
-
-
-@dataclass(frozen=True, slots=True)
-class RowPage:
-    """The content of a Page."""
-
-    rows: Sequence[KeyState]
-    fields: tuple[str, ...]
-    """The fields to show; empty for all."""
-    next_page_token: str
-    lag_ms: int
-    token: str = ""
-    names_group: bool = False
+IfNoneMatch = Annotated[
+    str | None, Header(description="The ETag of a copy: 304 while no row is newer.")
+]
 
 
 @dataclass(frozen=True)
@@ -95,21 +80,20 @@ class Reads:
         return router
 
     async def get_order(self, request: Request, order_id: str, if_none_match: IfNoneMatch = None) -> Response:
-        """Answers with the state of an order, in the form of its socket; the ETag is its position."""
+        """Answers with the state of an order, in the form of its socket."""
         consumer = await self.consumer(request)
         question = Question(find(self.stores, STORE), order_id)
         question.check()
         page = await self._of_group(consumer, question)
-        if not page.rows:
-            raise NoStateError(f"there is no order {order_id} of yours")
-        [state] = page.rows
-        state.check_readable()
 
         async def body() -> bytes:
+            if not page.rows:
+                raise NoStateError(f"there is no order {order_id} of yours")
+            [state] = page.rows
+            state.check_readable()
             return json_bytes(order_reply(state) | {"token": page.token})
 
-        control = self.caching.control(question.store, page.lag_ms)
-        return await conditional(body, key_etag(state), control, if_none_match, page.lag_ms)
+        return await self.caching.answer(question.store, page, body, if_none_match)
 
     async def read_rows(
         self,
@@ -153,10 +137,7 @@ class Reads:
                 self.stores,
             )
             page = await self._of_group(consumer, asked.question, asked.fields, page_token)
-        etag = page_etag(definition, page.rows, not page.next_page_token)
-        control = self.caching.control(definition, page.lag_ms)
-        body = partial(page_body, page, self.writing)
-        return await conditional(body, etag, control, if_none_match, page.lag_ms)
+        return await self.caching.answer(definition, page, partial(page_body, page, self.writing), if_none_match)
 
     async def _of_all_groups(
         self, consumer: Consumer, store: Store, scan: Scan, fields: tuple[str, ...], page_token: str
@@ -179,8 +160,10 @@ class Reads:
         page = await (self.client.get(question) if question.is_key else self._scan(store, scan, page_token))
         rows = [seen_by(consumer, row) for row in page.states if may_see(consumer, row)]
         is_whole = not page_token and not page.next_page_token
-        token = token_of(mask_of(question, fields, consumer), page.position) if is_whole else ""
-        return RowPage(rows, fields, page.next_page_token, page.lag_ms, token)
+        # The position of a hidden row would show that there is one.
+        position = page.position if rows else page.through
+        token = token_of(mask_of(question, fields, consumer), position) if is_whole else ""
+        return RowPage(rows, fields, page.next_page_token, page.lag_ms, token, position=position, through=page.through)
 
     async def _scan(self, store: Store, scan: Scan, page_token: str) -> ScannedPage:
         opened = self.page_tokens.open(page_token) if page_token else ""
@@ -215,32 +198,6 @@ class Reads:
     async def consumer(self, request: Request) -> Consumer:
         """Returns the caller's consumer; raises as `caller`."""
         return (await self.caller(request)).consumer
-
-
-async def page_body(page: RowPage, writing: asyncio.Lock) -> bytes:
-    """Returns a Page in JSON. Each row is written once, and other tasks get their turns meanwhile.
-
-    Pages take turns by the lock: however many are asked for, a turn of the loop writes a part of one.
-    """
-    rows = list[bytes]()
-    for first in range(0, len(page.rows), ROWS_AT_ONCE):
-        async with writing:
-            rows += [_row_body(state, page) for state in page.rows[first : first + ROWS_AT_ONCE]]
-            await asyncio.sleep(0)
-    lag = {"lag_s": -(-page.lag_ms // 1000)} if page.lag_ms else {}
-    token = {"token": page.token} if page.token else {}
-    more = {"next_page_token": page.next_page_token, **lag, **token}
-    return b'{"rows":[%b],%b' % (b",".join(rows), json_bytes(more)[1:])
-
-
-def _row_body(state: KeyState, page: RowPage) -> bytes:
-    """Returns a Row in JSON; with the error if it cannot be shown."""
-    try:
-        state.check_readable()
-        body = json_body(RowNews(state), View(page.fields)) or b""
-    except UnreadableRowError as error:
-        body = json_error(state.key, error)
-    return b'{"group":%b,%b' % (json_bytes(state.key.group), body[1:]) if page.names_group else body
 
 
 def _readable_store(store: Store) -> ReadableStore:

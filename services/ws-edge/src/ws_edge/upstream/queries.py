@@ -122,7 +122,9 @@ class Page(NamedTuple):
     states: list[KeyState]
     next_page_token: str
     position: Position
-    """As of which a group was read; of a whole store it says nothing."""
+    """As of which a group was read, that of a key's last change; of a whole store it says nothing."""
+    through: Position
+    """Up to where the replica that answered has read the partition; that of a whole store is of its first."""
     lag_ms: int
     """As in RangeResult."""
 
@@ -175,7 +177,7 @@ def page(store: Store, response: ScanStatesResponse, stale_after_ms: int) -> Pag
     """Returns the rows of a page."""
     states, freshness = [_decode(store, _key(store, state.key), state) for state in response.states], response.freshness
     position, lag_ms = _position(freshness.current_through), _lag_ms(freshness, stale_after_ms)
-    return Page(states, response.next_page_token, position, lag_ms)
+    return Page(states, response.next_page_token, position, position, lag_ms)
 
 
 def failure_of(status: int, text: str) -> RequestError:

@@ -128,7 +128,7 @@ class QueryClient:
         # A batch with bounds waits until its partitions meet them, so each has its own.
         partition = None if store.max_lag_ms is None else self._router.shards.partition(store.name, query.group)
         read = await self._gets.result((store, self.address(store, query), partition), query)
-        return Page(read.states, "", read.position, read.lag_ms)
+        return Page(read.states, "", read.position, read.through or read.position, read.lag_ms)
 
     async def scan(self, store: Store, scan: Scan, at_least: Position | None = None) -> Page:
         """Returns a page of a group as of `at_least` or a later position, or of many groups. Raises RequestError."""

@@ -274,8 +274,14 @@ class Subscription:
         self._pending.begin_round()
 
     def _known(self) -> Position | None:
-        """Returns the position up to which the edge has everything; None while the window is outdated."""
-        return None if self.watch.window.is_outdated else self.watch.window.position
+        """Returns the position up to which the edge has everything; None while the window is outdated.
+
+        Without a row to see, that is no row's: the position of a hidden row would show that there is one.
+        """
+        window = self.watch.window
+        if window.is_outdated:
+            return None
+        return window.through if next(self.visible_rows(), None) is None else window.position
 
     def _note_sent(self, position: Position) -> None:
         sent = self._sent

@@ -29,8 +29,8 @@ class Window:
     """The rows by name, which is empty for a key."""
     position: Position | None = field(default=None, init=False)
     """The position up to which the rows are known; None when there has been no answer. That of a key is its row's."""
-    _through: Position | None = field(default=None, init=False)
-    """Up to where a replica had read the partition of a key when it had nothing newer."""
+    through: Position | None = field(default=None, init=False)
+    """Up to where a replica had read the partition when it had nothing newer; of a range, that is `position`."""
     has_more: bool = field(default=False, init=False)
     """Whether the range has rows behind the window."""
     is_outdated: bool = field(default=True, init=False)
@@ -61,9 +61,9 @@ class Window:
         else:
             self._apply(result)
         self._remember_removals(result)
-        self.position = result.position
-        if self.question.is_key:
-            self._through = result.through
+        self.position = self.through = result.position
+        if self.question.is_key and result.through is not None:
+            self.through = max(self.position, result.through)
         return self._moves(before, result)
 
     def unchanged(self, position: Position | None) -> None:
@@ -71,10 +71,9 @@ class Window:
         self.stale_answers = 0
         if position is None or self.position is None or self.position.epoch != position.epoch:
             return
-        if self.question.is_key:
-            self._through = position
-        else:
-            self.position = max(self.position, position)
+        self.through = max(self.through or position, position)
+        if not self.question.is_key:
+            self.position = self.through
 
     def can_begin(self, token: Resumption | None) -> bool:
         """Returns whether a subscription with everything through the token can begin with the known rows."""
@@ -82,10 +81,9 @@ class Window:
 
     def is_behind(self, token: Resumption | None) -> bool:
         """Returns whether a subscription has to wait for an answer as new as the rows that its client may hold."""
-        if token is None or self.position is None or token.position.epoch != self.position.epoch:
+        if token is None or self.position is None or self.through is None:
             return False
-        known = [self.position, self._through] if self._through is not None else [self.position]
-        return all(each.epoch != token.position.epoch or each < token.needed for each in known)
+        return token.position.epoch == self.through.epoch and self.through < token.needed
 
     def reaches_back(self, token: Resumption | None) -> bool:
         """Returns whether earlier removals must be read before a subscription can resume."""
