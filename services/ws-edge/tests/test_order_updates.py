@@ -12,7 +12,8 @@ from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from statecast.push.v2.push_pb2 import Blind, Ended, Ping, ServerFrame, Watching
 from testkit.ws_edge.edge import RunningEdge, until
 from testkit.ws_edge.fake_query_service import SHIPPED_STORES
-from ws_edge.codec.frames import Frame, PlaceFrame
+from testkit.ws_edge.one_socket import message_of
+from ws_edge.codec.frames import PlaceFrame
 from ws_edge.errors import UnknownStoreError
 from ws_edge.model.states import StoreKey
 from ws_edge.order_updates import OrderUpdates
@@ -105,10 +106,10 @@ class Sent:
     """Collects the frames that a codec sends by itself."""
 
     def __init__(self) -> None:
-        self.frames: list[Frame | None] = []
+        self.frames: list[bytes | None] = []
         self.is_idle = True
 
-    def put(self, frame: Frame | None) -> None:
+    def put(self, frame: bytes | None) -> None:
         self.frames.append(frame)
 
 
@@ -154,7 +155,7 @@ async def test_a_watch_that_has_ended_or_shows_an_error_is_not_repeated() -> Non
     await asyncio.sleep(0.02)
 
     assert sent.frames == []
-    assert json.loads(ended["text"])["type"] == "order_updates_cancelled"
+    assert json.loads(message_of(ended))["type"] == "order_updates_cancelled"
 
 
 async def test_how_many_versions_were_left_out_is_told_once() -> None:
@@ -163,7 +164,7 @@ async def test_how_many_versions_were_left_out_is_told_once() -> None:
     await until(lambda: len(sent.frames) > 1)
     orders.detach()
 
-    assert [json.loads(frame["text"]) for frame in sent.frames[:1] if frame] == [
+    assert [json.loads(message_of(frame)) for frame in sent.frames[:1] if frame] == [
         {"type": "order_status_update", "token": "u"}
     ]
 

@@ -13,7 +13,7 @@ from statecast.orders.v1.order_pb2 import OrderStatus
 from statecast.push.v2.order_updates_pb2 import OrderUpdatesRequest
 from statecast.push.v2.push_pb2 import ServerFrame
 from ws_edge.codec.bodies import View, json_bytes, rfc3339
-from ws_edge.codec.frames import Codec, Frame, PlaceFrame, Sink
+from ws_edge.codec.frames import Codec, PlaceFrame, Sink, wire
 from ws_edge.codec.requests import ClientRequest, WatchRequest, filled, known_fields, one_line
 from ws_edge.errors import EdgeError, MalformedFrameError
 from ws_edge.model.questions import Question
@@ -37,7 +37,7 @@ class OrderWatch:
     order_id: str
     repeat: bool
     interval_s: float = 0.0
-    last: Frame | None = None
+    last: bytes | None = None
     """The frame to repeat."""
     timer: asyncio.TimerHandle | None = None
 
@@ -120,7 +120,7 @@ class OrderUpdates(Codec):
         return json_bytes(_failure(error.code, str(error), key.group))
 
     @override
-    def place_frames(self, frame: PlaceFrame) -> list[Frame]:
+    def place_frames(self, frame: PlaceFrame) -> list[bytes]:
         watch = self._watches[frame.id]
         if frame.ended is not None:
             return self._ended(frame.id, frame.ended.code, frame.ended.message)
@@ -130,16 +130,16 @@ class OrderUpdates(Codec):
         if frame.watching is not None and not frame.watching.resumed and not rows:
             rows.append(json_bytes({"type": "order_status_update", "data": _data(watch.order_id, "Unknown")}))
         end = b',"token":"%b"}' % frame.token.encode() if frame.token else b"}"
-        frames: list[Frame] = [{"text": row[:-1] + end} for row in rows]
-        if frames and watch.repeat and watch.interval_s:
-            document = json.loads(frames[-1]["text"])
+        messages = [row[:-1] + end for row in rows]
+        if messages and watch.repeat and watch.interval_s:
+            document = json.loads(messages[-1])
             document.pop("skipped", None)
             watch.last = None if "error" in document else _frame(document)
             self._schedule(frame.id)
-        return frames
+        return list(map(wire, messages))
 
     @override
-    def socket_frame(self, frame: ServerFrame) -> Frame | None:
+    def socket_frame(self, frame: ServerFrame) -> bytes | None:
         if frame.HasField("ping"):
             self._blind = frozenset(number for each in frame.ping.blind for number in each.ids)
         if frame.HasField("access"):
@@ -148,7 +148,7 @@ class OrderUpdates(Codec):
             return _frame({"type": "reconnect", "delay_ms": frame.reconnect.delay_ms})
         return _frame(_failure(frame.error.code, frame.error.message, "")) if frame.HasField("error") else None
 
-    def _ended(self, number: int, code: str, message: str) -> list[Frame]:
+    def _ended(self, number: int, code: str, message: str) -> list[bytes]:
         watch = self._watches.pop(number)
         watch.stop()
         if self._numbers[watch.order_id] != number:
@@ -199,9 +199,9 @@ def _failure(code: str, message: str, order_id: str) -> dict[str, Any]:
     return {"type": "error", "error": {"code": code, "message": message, **order}}
 
 
-def _cancelled(order_id: str) -> Frame:
+def _cancelled(order_id: str) -> bytes:
     return _frame({"type": "order_updates_cancelled", "data": _data(order_id, "")})
 
 
-def _frame(document: dict[str, Any]) -> Frame:
-    return {"text": json_bytes(document)}
+def _frame(document: dict[str, Any]) -> bytes:
+    return wire(json_bytes(document))

@@ -22,6 +22,7 @@ from statecast.push.v2.push_pb2 import (
     Watching,
 )
 from testkit.repository_files import FRAMES
+from testkit.ws_edge.one_socket import message_of
 from ws_edge.codec.bodies import View
 from ws_edge.codec.frames import Codec, PlaceFrame, StreamCodec
 from ws_edge.errors import RowTooLargeError
@@ -55,14 +56,14 @@ def place(codec: Codec, *news: RowNews, view: View = VIEW, **more: Any) -> Any:
     """Encodes a frame of watch 1."""
     rows = [body for each in news if (body := codec.body(each, view)) is not None]
     [frame] = codec.place_frames(PlaceFrame(1, rows=rows, **{"token": TOKEN} | more))
-    return frame.get("text") or frame.get("bytes")
+    return message_of(frame)
 
 
 def socket(codec: Codec, frame: ServerFrame) -> Any:
     """Encodes a frame about the socket."""
-    event = codec.socket_frame(frame)
-    assert event is not None
-    return event.get("text") or event.get("bytes")
+    encoded = codec.socket_frame(frame)
+    assert encoded is not None
+    return message_of(encoded)
 
 
 def names(*changed: str) -> frozenset[str]:
@@ -97,7 +98,7 @@ SIZES = {
     "a ping": (11, lambda: socket(JSON, ServerFrame(ping=Ping()))),
     "a bookmark": (
         36,
-        lambda: socket(JSON, ServerFrame(ping=Ping(bookmarks=[Bookmark(id=17, token=TOKEN)])))[22:-3] + b",",
+        lambda: socket(JSON, ServerFrame(ping=Ping(bookmarks=[Bookmark(id=17, token=TOKEN)])))[22:-3] + ",",
     ),
 }
 
@@ -134,7 +135,7 @@ def edge_frames(codec: Codec) -> dict[str, Any]:
         ),
         "some fields of a row": place(codec, RowNews(MARKET), view=FEW),
         "a row leaves": place(codec, left),
-        "a row cannot be shown": refusal.get("text") or refusal.get("bytes"),
+        "a row cannot be shown": message_of(refusal),
         "rows that count later": place(codec, RowNews(MARKET), token=""),
         "a place below": place(codec, RowNews(MARKET), path=PATH, watching=WATCHING),
         "a place below ends": place(codec, path=PATH, token="", ended=Ended()),

@@ -2,7 +2,7 @@
 
 import json
 
-from testkit.ws_edge.one_socket import OneSocket, settle
+from testkit.ws_edge.one_socket import OneSocket, message_of, settle
 from testkit.ws_edge.stream import StreamClient
 from ws_edge.errors import CLOSE_RESTART
 
@@ -21,5 +21,5 @@ async def test_a_close_follows_the_frame_that_is_being_sent() -> None:
         assert (before, socket.unread) == (0, 2)
         ping, close = [await socket.next_event() for _ in "12"]
 
-    assert json.loads(ping["text"]) == {"ping": {}}
+    assert json.loads(message_of(ping)) == {"ping": {}}
     assert (close["type"], close["code"]) == ("websocket.close", CLOSE_RESTART)

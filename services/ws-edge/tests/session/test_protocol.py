@@ -19,9 +19,9 @@ from statecast.orders.v1.order_pb2 import Order
 from testkit.waiting import scaled
 from testkit.ws_edge.edge import RunningEdge, until
 from testkit.ws_edge.one_socket import OneSocket, settle
-from ws_edge.codec.frames import FRAMES
+from ws_edge.codec.frames import BINARY, FRAMES, wire
 from ws_edge.model.states import StoreKey
-from ws_edge.session.protocol import WIRE, EdgeHttpProtocol, EdgeSocketProtocol
+from ws_edge.session.protocol import EdgeHttpProtocol, EdgeSocketProtocol
 
 KEY = StoreKey("orders-by-key", "12345")
 
@@ -45,24 +45,22 @@ async def test_sending_after_the_close_raises_that_the_client_is_gone(edge: Runn
         assert isinstance(protocol, EdgeSocketProtocol)
         await protocol.send({"type": "websocket.close", "code": 1012})
         for event in (
-            {"type": "websocket.send", FRAMES: [{"text": b"late"}]},
+            {"type": "websocket.send", FRAMES: [wire(b"late")]},
             {"type": "websocket.close", "code": 1012},
         ):
             with pytest.raises(ClientDisconnected):
                 await protocol.send(event)
 
 
-async def test_a_frame_for_many_sockets_is_framed_once_and_any_number_leave_in_one_write(edge: RunningEdge) -> None:
-    first, second = {"text": "Grüße".encode()}, {"text": b"x" * 300}
-    framed = []
-    async with edge.socket() as one, edge.socket() as two:
-        for protocol in edge.parts.server.server_state.connections:
-            assert isinstance(protocol, EdgeSocketProtocol)
-            await protocol.send({"type": "websocket.send", FRAMES: [first, second]})
-            framed.append(first[WIRE])
-        assert framed[0] is framed[1]
-        for socket in (one, two):
-            assert [await socket.recv(), await socket.recv()] == ["Grüße", "x" * 300]
+async def test_any_number_of_frames_of_any_length_leave_in_one_write(edge: RunningEdge) -> None:
+    texts = ["", "Grüße", *("x" * size for size in (125, 126, 65_535, 65_536))]
+    async with edge.socket() as socket:
+        (protocol,) = edge.parts.server.server_state.connections
+        assert isinstance(protocol, EdgeSocketProtocol)
+        frames = [*(wire(text.encode()) for text in texts), wire(b"x" * 65_536, BINARY)]
+        await protocol.send({"type": "websocket.send", FRAMES: frames})
+
+        assert [await socket.recv() for _ in frames] == [*texts, b"x" * 65_536]
 
 
 UPGRADE = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
@@ -260,7 +258,7 @@ async def test_a_close_that_is_not_read_counts_as_such_also_when_frames_waited()
     async with OneSocket() as socket:
         writer = socket.session.writer
         socket.reads.clear()
-        writer.put({"text": b"{}"})
+        writer.put(wire(b"{}"))
         socket.session.end(4403, "revoked")
         await settle()
         unread_since = writer.writing_since

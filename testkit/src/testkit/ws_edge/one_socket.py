@@ -9,7 +9,7 @@ from testkit.ws_edge.stream import BINARY
 from ws_edge.auth.gateway import Caller
 from ws_edge.auth.quotas import Quota, Quotas
 from ws_edge.auth.tickets import Tickets
-from ws_edge.codec.frames import FRAMES, StreamCodec
+from ws_edge.codec.frames import FRAMES, TEXT, StreamCodec
 from ws_edge.metrics import Metrics
 from ws_edge.model.authorization import Consumer
 from ws_edge.model.stores import Store
@@ -45,7 +45,7 @@ class OneSocket:
         self.reads = asyncio.Event()
         """Set while the client takes frames."""
         self.reads.set()
-        self._sent: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._sent: asyncio.Queue[Any] = asyncio.Queue()
         self._received: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         context = SessionContext(
             self.hub,
@@ -82,12 +82,10 @@ class OneSocket:
 
     async def recv(self) -> str | bytes:
         """Returns the next frame of the edge."""
-        event = await self._sent.get()
-        content: str | bytes = event["text"].decode() if "text" in event else event["bytes"]
-        return content
+        return message_of(await self._sent.get())
 
-    async def next_event(self) -> dict[str, Any]:
-        """Returns the next event from the edge, a frame or the close."""
+    async def next_event(self) -> Any:
+        """Returns what comes next from the edge, a frame or the event of the close."""
         return await self._sent.get()
 
     async def passes(self, seconds: int) -> None:
@@ -112,6 +110,12 @@ class OneSocket:
         await self.reads.wait()
         for frame in event.get(FRAMES, [event]):
             self._sent.put_nowait(frame)
+
+
+def message_of(frame: bytes) -> str | bytes:
+    """Returns the message of a frame of the edge, as it goes over the wire."""
+    content = frame[{126: 4, 127: 10}.get(frame[1], 2) :]
+    return content.decode() if frame[0] == TEXT else content
 
 
 async def settle() -> None:

@@ -1,5 +1,6 @@
 """The frames of `/v1/stream`: how a codec reads and writes them, and the codec of push.v2 in JSON and binary."""
 
+import struct
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -17,8 +18,8 @@ from ws_edge.model.stores import Stores
 from ws_edge.watches.subscription import RowNews
 from ws_edge.watches.token import varint
 
-Frame = dict[str, bytes]
-"""An encoded frame: its `text` in UTF-8 or its `bytes`, and its bytes as they go over the wire once it was sent."""
+TEXT, BINARY = 0x81, 0x82
+"""The first byte of a message in one frame."""
 
 FRAMES = "ws_edge.frames"
 """Where an ASGI `websocket.send` event has its frames, which leave in one write."""
@@ -48,6 +49,17 @@ class PlaceFrame(NamedTuple):
     ended: Ended | None = None
 
 
+def wire(payload: bytes, first: int = TEXT) -> bytes:
+    """Returns a frame as it goes over the wire. A server's is neither masked nor, here, compressed.
+
+    So sockets with the same message share its bytes.
+    """
+    size = len(payload)
+    if size < 126:
+        return struct.pack("!BB", first, size) + payload
+    return (struct.pack("!BBH", first, 126, size) if size < 65_536 else struct.pack("!BBQ", first, 127, size)) + payload
+
+
 class Sink(Protocol):
     """The writer of a socket."""
 
@@ -55,7 +67,7 @@ class Sink(Protocol):
     def is_idle(self) -> bool:
         """Whether nothing is being sent."""
 
-    def put(self, frame: Frame | None, /) -> None:
+    def put(self, frame: bytes | None, /) -> None:
         """Sends a frame about the socket, before all rows that wait; None is nothing."""
 
 
@@ -83,11 +95,11 @@ class Codec(ABC):
         """Returns an encoded row that says why the row cannot be shown."""
 
     @abstractmethod
-    def place_frames(self, frame: PlaceFrame) -> list[Frame]:
-        """Encodes a frame about a place."""
+    def place_frames(self, frame: PlaceFrame) -> list[bytes]:
+        """Returns the frames about a place, as `wire` makes them."""
 
     @abstractmethod
-    def socket_frame(self, frame: ServerFrame) -> Frame | None:
+    def socket_frame(self, frame: ServerFrame) -> bytes | None:
         """Encodes a frame about the socket; None when this codec has no such frame."""
 
 
@@ -116,14 +128,14 @@ class StreamCodec(Codec):
         return bodies.binary_error(key, error) if self.binary else bodies.json_error(key, error)
 
     @override
-    def place_frames(self, frame: PlaceFrame) -> list[Frame]:
-        return [{"bytes": _binary_frame(frame)} if self.binary else {"text": _json_frame(frame)}]
+    def place_frames(self, frame: PlaceFrame) -> list[bytes]:
+        return [wire(_binary_frame(frame), BINARY) if self.binary else wire(_json_frame(frame))]
 
     @override
-    def socket_frame(self, frame: ServerFrame) -> Frame | None:
+    def socket_frame(self, frame: ServerFrame) -> bytes | None:
         if self.binary:
-            return {"bytes": frame.SerializeToString()}
-        return {"text": json_bytes(message_document(frame, defaults=False))}
+            return wire(frame.SerializeToString(), BINARY)
+        return wire(json_bytes(message_document(frame, defaults=False)))
 
 
 def _json_frame(frame: PlaceFrame) -> bytes:

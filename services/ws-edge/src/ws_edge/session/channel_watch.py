@@ -14,7 +14,7 @@ from ws_edge.auth.expiry import ExpiryTimer
 from ws_edge.channels import CHANNELS, EDGE_CONSUMER
 from ws_edge.channels.channels import check_id
 from ws_edge.codec.bodies import View
-from ws_edge.codec.frames import Codec, Frame, PlaceFrame
+from ws_edge.codec.frames import Codec, PlaceFrame
 from ws_edge.codec.requests import ChannelRequest, watch_request
 from ws_edge.errors import ChannelEndedError, RequestError, TooManyWatchesError, UnknownChannelError
 from ws_edge.metrics import FrameTally
@@ -58,7 +58,7 @@ class ChannelWatch(Subscriber):
     """The names of watches beyond the limit, which are not followed."""
     _watching: Watching | None = field(default=None, init=False)
     _has_begun: bool = field(default=False, init=False)
-    owes_current: bool = field(default=True, init=False)
+    _owes_current: bool = field(default=True, init=False)
     """Whether the client is still to be told that it has everything."""
 
     def __post_init__(self) -> None:
@@ -120,21 +120,20 @@ class ChannelWatch(Subscriber):
 
     def take_current(self) -> bool:
         """Returns whether to tell the client now that it has everything; True once."""
-        is_complete = self.owes_current and self._has_begun and all(tree.is_complete for tree in self.trees.values())
-        self.owes_current = self.owes_current and not is_complete
+        is_complete = self._owes_current and self._has_begun and all(tree.is_complete for tree in self.trees.values())
+        self._owes_current = self._owes_current and not is_complete
         return is_complete
 
     def completed(self) -> None:
         """Notes that an incomplete place has ended."""
-        if self.owes_current:
+        if self._owes_current:
             self.watches.writer.ready(self)
 
     @override
     def ready(self, subscription: Subscription, /) -> None:
-        self._subscription = subscription
         self.watches.writer.ready(self)
 
-    def next_frames(self, codec: Codec, tally: FrameTally, max_bytes: int) -> list[Frame]:  # noqa: ARG002  small rows
+    def next_frames(self, codec: Codec, tally: FrameTally, max_bytes: int) -> list[bytes]:  # noqa: ARG002  small rows
         """Takes the changed records, and begins and ends watches by them."""
         subscription = self._subscription
         if subscription is None or subscription.is_ended:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ws_edge.codec.frames import FILL_BYTES, FRAMES, Codec, Frame
+from ws_edge.codec.frames import FILL_BYTES, FRAMES, Codec
 from ws_edge.metrics import FrameTally
 from ws_edge.session.channel_watch import ChannelWatch
 from ws_edge.session.place import Place
@@ -37,7 +37,7 @@ class SocketWriter:
     """When the frames that are being sent were handed to the socket; None while nothing is sent."""
     sent_at: float = field(init=False)
     """When the last frames were handed to the socket."""
-    _frames: list[Frame] = field(default_factory=list, init=False)
+    _frames: list[bytes] = field(default_factory=list, init=False)
     """The waiting frames about the socket."""
     _places: dict[Place | ChannelWatch, None] = field(default_factory=dict, init=False)
     _reason: str | None = field(default=None, init=False)
@@ -58,7 +58,7 @@ class SocketWriter:
         """Whether nothing is being sent."""
         return self.writing_since is None
 
-    def put(self, frame: Frame | None, /) -> None:
+    def put(self, frame: bytes | None, /) -> None:
         """Sends a frame about the socket, before all waiting rows. Does nothing for None."""
         if self.end_code is None and frame is not None:
             self._frames.append(frame)
@@ -140,9 +140,9 @@ class SocketWriter:
         if self.end_code is not None and self._reason is not None and self._closing is None:
             self._begin_to_end(self.end_code, self._reason)
 
-    def _take(self) -> list[Frame]:
+    def _take(self) -> list[bytes]:
         """Removes and returns the frames of the next write; none when nothing waits."""
-        taken, size = list[Frame](), 0
+        taken, size = list[bytes](), 0
         while size < FILL_BYTES and (self._frames or self._places):
             if self._frames:
                 frames = [self._frames.pop(0)]
@@ -151,8 +151,7 @@ class SocketWriter:
                 del self._places[place]
                 frames = place.next_frames(self.codec, self.tally, self.max_frame_bytes)
             taken += frames
-            for frame in frames:
-                size += len(frame.get("text") or frame["bytes"])
+            size += sum(map(len, frames))
         return taken
 
     async def _end(self, close: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from statecast.push.v2.push_pb2 import Watching
 from ws_edge.codec.bodies import View
-from ws_edge.codec.frames import ENVELOPE_BYTES, FILL_BYTES, Codec, Frame, PlaceFrame
+from ws_edge.codec.frames import ENVELOPE_BYTES, FILL_BYTES, Codec, PlaceFrame
 from ws_edge.errors import MalformedFrameError, RequestError, RowTooLargeError, UnreadableRowError
 from ws_edge.metrics import FrameTally
 from ws_edge.model.documents import field_holding
@@ -39,9 +39,9 @@ class News:
     current: bool = False
     commits: list[int] = field(default_factory=list)
     """The commit times of its changes, in nanoseconds since 1970."""
-    _frames: dict[tuple[int, Path], list[Frame]] = field(default_factory=dict, init=False)
+    _frames: dict[tuple[int, Path], list[bytes]] = field(default_factory=dict, init=False)
 
-    def frames(self, codec: Codec, watch_id: int, path: Path) -> list[Frame]:
+    def frames(self, codec: Codec, watch_id: int, path: Path) -> list[bytes]:
         """Returns the frame of a place, encoded once for all that have the same id and path; none for no news."""
         frames = self._frames.get((watch_id, path))
         if frames is None:
@@ -79,11 +79,14 @@ class Place(Subscriber):
     """The names of its rows that have a place below."""
     full_path: Path = field(init=False)
     """The path in frames: it begins with the name of the watch if it is one of a channel."""
+    has_steps: bool = field(init=False)
+    """Whether there may be places below its rows, so that its frames cannot be shared."""
     _carried: EncodedRow | None = None
     """The row that did not fit into the previous frame."""
 
     def __post_init__(self) -> None:
         self.full_path = (*self.tree.prefix, *self.path)
+        self.has_steps = len(self.path) < len(self.tree.request.steps)
 
     def bookmark(self) -> str:
         """Returns a newer token of a place without changes; empty when there is none."""
@@ -93,13 +96,13 @@ class Place(Subscriber):
         """Returns for how many seconds the place may be out of date; 0 when it is not."""
         return 0.0 if self.subscription is None else self.subscription.blind_s(now)
 
-    def next_frames(self, codec: Codec, tally: FrameTally, max_bytes: int) -> list[Frame]:
+    def next_frames(self, codec: Codec, tally: FrameTally, max_bytes: int) -> list[bytes]:
         """Takes waiting rows, as many as fit into a frame; returns no frame when there is nothing to send."""
         subscription, tree = self.subscription, self.tree
         if subscription is None or subscription.is_ended or tree.watches.is_outdated(self.question.store):
             return []
         form = codec, self.view
-        shared = None if self._is_unlike_others else subscription.shared_news()
+        shared = None if self.has_steps else subscription.shared_news()
         news = None if shared is None else shared.get(form)
         if news is not None:
             subscription.take_all()
@@ -107,11 +110,11 @@ class Place(Subscriber):
             news = self._next_news(subscription, codec, max_bytes)
             if self._carried or subscription.has_news:
                 tree.watches.writer.ready(self)
-            elif shared is not None and subscription.is_level:
+            elif shared is not None and subscription.is_level and not news.current:
                 shared[form] = news
         for commit_ns in news.commits:
             tally.aged((time_ns() - commit_ns) / 1e9)
-        return news.frames(codec, tree.id, self.full_path)
+        return news.frames(codec, tree.request.id, self.full_path)
 
     def _next_news(self, subscription: Subscription, codec: Codec, max_bytes: int) -> News:
         tree, news, failure = self.tree, News(), subscription.take_failure()
@@ -121,7 +124,7 @@ class Place(Subscriber):
         beginning = subscription.take_beginning()
         if beginning is not None:
             news.watching = self._watching(subscription, beginning)
-            for row in subscription.rows() if beginning.resumed and self._has_steps else ():
+            for row in subscription.rows() if beginning.resumed and self.has_steps else ():
                 self._follow(self._encoded(RowNews(row), codec, max_bytes))
         if failure is not None:  # of a key
             news.rows.append(codec.error_body(StoreKey(self.question.store.name, self.question.group), failure))
@@ -138,17 +141,7 @@ class Place(Subscriber):
 
     @override
     def ready(self, subscription: Subscription, /) -> None:
-        self.subscription = subscription
         self.tree.watches.writer.ready(self)
-
-    @property
-    def _is_unlike_others(self) -> bool:
-        """Whether its next frame cannot be shared."""
-        return bool(self._carried) or self._has_steps or self.tree.owes_current
-
-    @property
-    def _has_steps(self) -> bool:
-        return len(self.path) < len(self.tree.request.steps)
 
     def _take_rows(self, subscription: Subscription, news: News, codec: Codec, max_bytes: int) -> None:
         """Takes rows as far as they fit, and follows each that is sent, so that it comes before the places below it."""

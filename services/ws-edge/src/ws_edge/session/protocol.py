@@ -7,15 +7,11 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.frames import Frame, Opcode
+from websockets.frames import Frame
 
 from ws_edge.codec.frames import FRAMES
-from ws_edge.codec.frames import Frame as EncodedFrame
 from ws_edge.errors import CONTROL, LOST, NO_PONG, by_protocol
 from ws_edge.session.waiting import Inbox, Signal
-
-WIRE = "wire"
-"""Where a frame keeps its bytes as they go over the wire."""
 
 CONTROL_EVENT: Any = {"type": "websocket.receive", CONTROL: True}
 
@@ -82,8 +78,7 @@ class EdgeHttpProtocol(HttpToolsProtocol):
 class EdgeSocketProtocol(WebSocketsSansIOProtocol):
     """As its base, with ten differences.
 
-    - It sends any number of frames in one write. A frame for many sockets is encoded once: a server's is neither masked
-      nor, here, compressed, so the bytes are the same for all.
+    - It sends any number of frames in one write, as they are: their headers are encoded with them.
     - The base closes a transport gracefully, which never ends when the peer's window is full: the connection, its
       buffer and its subscriptions would stay until TCP gives up. Here a transport that is not flushed
       soon is aborted.
@@ -136,8 +131,7 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
             await self.writable.wait()
         if self.disconnected or self.close_sent or self.transport.is_closing():
             raise ClientDisconnected
-        frames = message[FRAMES]
-        self.transport.write(_wire(frames[0]) if len(frames) == 1 else b"".join(map(_wire, frames)))
+        self.transport.write(b"".join(message[FRAMES]))
 
     def _forget_headers(self) -> None:
         """Lets go of the handshake's headers, which are a third of the memory of an idle socket."""
@@ -290,11 +284,3 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
         transport: Any = self.transport
         if not self.disconnected and transport.get_write_buffer_size():
             self.loop.call_later(2 * LINGER_S, transport.abort)
-
-
-def _wire(frame: EncodedFrame) -> bytes:
-    wire = frame.get(WIRE)
-    if wire is None:
-        opcode, payload = (Opcode.TEXT, frame["text"]) if "text" in frame else (Opcode.BINARY, frame["bytes"])
-        wire = frame[WIRE] = Frame(opcode, payload).serialize(mask=False)
-    return wire

@@ -87,11 +87,6 @@ class Tree:
             if path[: depth + 1] not in self.places:
                 del self._below[path]
 
-    @property
-    def owes_current(self) -> bool:
-        """Whether the client is still to be told that it has everything."""
-        return self._owes_current if self.parent is None else self.parent.owes_current
-
     def take_current(self) -> bool:
         """Returns whether to tell the client now that it has everything; True once."""
         if self.parent is not None:
@@ -161,11 +156,7 @@ class Tree:
         if path != ROOT:
             self.places[path[:-1]].children[path[-1]] = None
         options = WatchOptions(self.watches.consumer, self.interval, fields, request.delta, token)
-        subscription = self.watches.context.hub.subscribe(place, question, options)
-        if self.places.get(path) is place:
-            place.subscription = subscription
-        else:  # it has ended while it began
-            self.watches.context.hub.unsubscribe(subscription)
+        place.subscription = self.watches.context.hub.subscribe(place, question, options)
 
     def _prune(self, path: Path) -> None:
         """Ends the places at a path and below."""
