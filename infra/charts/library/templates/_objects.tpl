@@ -11,6 +11,7 @@ kind: Service
 metadata: {{- include "statecast.metadata" . | nindent 2 }}
 spec:
   clusterIP: None
+  ipFamilies: [IPv4] # the pods listen on no other address
   {{- if .notReady }}
   publishNotReadyAddresses: true
   {{- end }}
@@ -102,16 +103,15 @@ spec:
   {{- end }}
   policyTypes: [Ingress, Egress]
   egress:
-    - to:
-        - namespaceSelector:
-            matchLabels: {kubernetes.io/metadata.name: kube-system}
+    {{- with .root.Values.global.dns }}
+    - to: {{- toYaml .peers | nindent 8 }}
       ports:
-        - {port: 53, protocol: UDP}
-        - {port: 53, protocol: TCP}
+        - {port: {{ .port }}, protocol: UDP}
+        - {port: {{ .port }}, protocol: TCP}
+    {{- end }}
     {{- if not .withoutKafka }}
     - to: {{- include "statecast.kafkaPeers" .root | nindent 8 }}
-      ports:
-        - {port: {{ .root.Values.global.kafka.port }}}
+      ports: {{- include "statecast.kafkaPorts" .root | nindent 8 }}
     {{- end }}
     {{- with .egress }}
     {{- toYaml . | nindent 4 }}
@@ -124,7 +124,7 @@ spec:
     {{- with .metrics }}
     - from:
         - namespaceSelector:
-            matchLabels: {kubernetes.io/metadata.name: {{ $.root.Values.global.monitoring }}}
+            matchLabels: {kubernetes.io/metadata.name: {{ $.root.Values.global.monitoring | quote }}}
       ports:
         - {port: {{ . }}}
     {{- end }}

@@ -1,7 +1,7 @@
 {{/* Parts of objects. Each takes (dict "root" $ "name" NAME) and the keys that its comment names. */}}
 
 {{- define "statecast.selector" -}}
-app.kubernetes.io/name: {{ .name }}
+app.kubernetes.io/name: {{ .name | quote }}
 {{- end }}
 
 {{- define "statecast.labels" -}}
@@ -26,8 +26,8 @@ statecast/query: client
 {{- if not .root.Values.global }}
 {{- fail "global: null removes the values that all charts need; leave it out, or set those that differ" }}
 {{- end }}
-name: {{ .object | default .name }}
-namespace: {{ .root.Release.Namespace }}
+name: {{ .object | default .name | quote }}
+namespace: {{ .root.Release.Namespace | quote }}
 labels: {{- include "statecast.labels" . | nindent 2 }}
 {{- end }}
 
@@ -46,7 +46,10 @@ imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .root.Values.global.kafka.namespace }}
 dnsConfig:
-  searches: [{{ . }}.svc.cluster.local]
+  searches: [{{ . }}.svc.{{ $.root.Values.global.clusterDomain }}]
+{{- end }}
+{{- with merge (deepCopy (.root.Values.scheduling | default dict)) .root.Values.global.scheduling }}
+{{ toYaml . }}
 {{- end }}
 securityContext:
   runAsNonRoot: true
@@ -91,13 +94,17 @@ livenessProbe:
 {{/* Variables: those for Kafka, those of the template `own`, and those of the value `env`. `prefix` is the service's own. */}}
 {{- define "statecast.env" -}}
 {{- $set := include "statecast.setVariables" . }}
+{{- $names := list }}
 {{- range fromYamlArray $set }}
-{{- if hasKey ($.root.Values.env | default dict) .name }}
-{{- fail (printf "env: %s is set by other values of the chart" .name) }}
-{{- end }}
+{{- $names = append $names .name }}
 {{- end }}
 {{- $set }}
 {{- range $name, $value := .root.Values.env }}
+{{- /* Services read the names of settings without regard to case. */}}
+{{- if has (upper $name) $names }}
+{{- fail (printf "env: %s is set by other values of the chart" $name) }}
+{{- end }}
+{{- $names = append $names (upper $name) }}
 - {name: {{ $name }}, value: {{ $value | quote }}}
 {{- end }}
 {{- end }}
@@ -163,14 +170,14 @@ livenessProbe:
   emptyDir: {}
 {{- with .root.Values.kafkaSecret }}
 - name: kafka-client
-  secret: {secretName: {{ . }}}
+  secret: {secretName: {{ . | quote }}}
 {{- end }}
 {{- range .root.Values.mounts }}
 - name: mount-{{ .name }}
   {{- if .secret }}
-  secret: {secretName: {{ .secret }}}
+  secret: {secretName: {{ .secret | quote }}}
   {{- else }}
-  configMap: {name: {{ .configMap }}}
+  configMap: {name: {{ .configMap | quote }}}
   {{- end }}
 {{- end }}
 {{- end }}
@@ -181,10 +188,32 @@ volumeClaimTemplates:
     spec:
       accessModes: [ReadWriteOnce]
       {{- with .root.Values.storage.class }}
-      storageClassName: {{ . }}
+      storageClassName: {{ . | quote }}
       {{- end }}
       resources:
         requests: {storage: {{ .root.Values.storage.size }}}
+{{- end }}
+
+{{/* The ports of the brokers for a policy: `global.kafka.port`, and those of the addresses. */}}
+{{- define "statecast.kafkaPorts" -}}
+{{- $ports := list (int .Values.global.kafka.port) }}
+{{- range splitList "," (include "statecast.bootstrap" .) }}
+{{- $ports = append $ports (regexFind "[0-9]+$" . | int) }}
+{{- end }}
+{{- range uniq $ports }}
+- {port: {{ . }}}
+{{- end }}
+{{- end }}
+
+{{/* Fails if a rule of a policy names a port of addresses, which have numbers only; `name` is the value's in the message. */}}
+{{- define "statecast.namedPorts" -}}
+{{- range $peer := .peers }}
+{{- range $.ports }}
+{{- if and $peer.ipBlock (kindIs "string" .) }}
+{{- fail (printf "%s: %q is the name of a port, and addresses of an ipBlock need its number" $.name .) }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* The brokers as peers of a policy, with their namespace if it is another one. */}}
