@@ -140,29 +140,18 @@ async def test_of_two_peers_the_second_answers_what_the_first_does_not(hedge_aft
     await server.stop()
 
 
-async def test_a_partition_that_the_peer_does_not_serve_is_looked_up_here() -> None:
-    async with ServedPair() as pair:
-        group = next(pair.groups())
-        pair.write("keyed", group, b"row")
-        pair.there.view.replicas["keyed", pair.here.view.partition_of("keyed", group)].progress.serving = False
-        response = get_response(await pair.forwarded("GetState", get_request(group)))
-
-        assert (response.state.payload, response.freshness.answered_by) == (b"row", ME.instance)
-        assert not pair.peer.unreachable
-        assert pair.server.asked == ["BatchGetStates"]
-        assert pair.metric("calls_total", method="GetState", outcome="ok") == 1
-
-
-async def test_a_peer_is_not_asked_again_for_a_partition_that_it_does_not_serve() -> None:
+async def test_a_partition_that_the_peer_does_not_serve_is_looked_up_here_and_not_there_again() -> None:
     async with ServedPair() as pair:
         group = next(pair.groups())
         pair.write("keyed", group, b"row")
         pair.there.view.replicas["keyed", pair.here.view.partition_of("keyed", group)].progress.serving = False
         responses = [get_response(await pair.answered("GetState", get_request(group))) for _ in range(3)]
 
-        assert {response.freshness.answered_by for response in responses} == {ME.instance}
+        assert {(each.state.payload, each.freshness.answered_by) for each in responses} == {(b"row", ME.instance)}
         assert pair.server.asked == ["BatchGetStates"]
         assert not pair.is_usable(group)
+        assert not pair.peer.unreachable
+        assert pair.metric("calls_total", method="GetState", outcome="ok") == 3
         assert pair.metric("forwards_total", outcome="not_served") == 1
 
 

@@ -15,7 +15,6 @@ from statecast.query.v1 import query_service_pb2 as api
 from statecast.query.v1 import query_service_pb2_grpc as query_grpc
 from testkit.ports import free_ports
 from testkit.served_pair import ServedPair, batch_request, get_request
-from testkit.served_stores import ME
 from testkit.waiting import scaled, wait_until_async
 
 TIMEOUT_S = scaled(20)
@@ -156,45 +155,3 @@ async def test_a_stop_gives_up_what_the_peer_does_not_answer_in_time(instance: I
         assert failure.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
     await instance.until_metric(0, "in_flight_bytes")
     await instance.until_metric(0, "calls_in_flight", method="GetState")
-
-
-@pytest.mark.parametrize("is_batch", [False, True])
-async def test_what_the_peer_does_not_answer_is_answered_by_the_servicer(instance: Instance, is_batch: bool) -> None:
-    instance.pair.server.gate.clear()
-    group, pair = instance.there, instance.pair
-    sending = asyncio.ensure_future(instance.batch(group) if is_batch else instance.get(group))
-    await instance.pair.until_asked()
-    await pair.server.stop()
-    response: Any = await sending
-
-    freshness = response.freshness[0] if is_batch else response.freshness
-    state = response.results[0].state if is_batch else response.state
-    assert (state.payload, freshness.forwarded) == (group.encode(), False)
-    await instance.until_metric(1, "calls_total", method="BatchGetStates" if is_batch else "GetState", outcome="ok")
-    await instance.until_metric(0, "in_flight_bytes")
-
-
-@pytest.mark.parametrize("is_batch", [False, True])
-async def test_the_time_of_a_call_has_the_wait_for_the_peer_when_the_servicer_answers(
-    instance: Instance, is_batch: bool
-) -> None:
-    """This instance restores the partition when the call begins, and serves it when the peer has failed."""
-    group, pair, method = instance.there, instance.pair, "BatchGetStates" if is_batch else "GetState"
-    replica = pair.here.view.replicas["keyed", pair.here.view.partition_of("keyed", group)]
-    replica.progress.serving = False
-    pair.server.gate.clear()
-    sending = asyncio.ensure_future(instance.batch(group) if is_batch else instance.get(group))
-    await pair.until_asked()
-    began = time.perf_counter()
-    await asyncio.sleep(0.1)
-    replica.progress.serving = True
-    pair.server.failure = grpc.StatusCode.INTERNAL
-    waited_s = time.perf_counter() - began
-    pair.server.gate.set()
-    response: Any = await sending
-
-    freshness = response.freshness[0] if is_batch else response.freshness
-    assert (freshness.answered_by, freshness.forwarded) == (ME.instance, False)
-    await instance.until_metric(1, "calls_total", method=method, outcome="ok")
-    assert pair.metric("call_seconds_count", method=method) == 1
-    assert pair.metric("call_seconds_sum", method=method) >= waited_s
