@@ -19,7 +19,7 @@ from query_service.reads.local import LocalReads
 from query_service.reads.request_checks import Limits
 from query_service.reads.routed import RoutedReads
 from query_service.server.limits import CallLimits
-from query_service.server.methods import Method, ShardMethods
+from query_service.server.methods import SHARD, Later, Method, ShardMethods
 from query_service.server.partition_listing import PartitionListing
 from query_service.server.peers import Peers
 from query_service.server.shard_channel import FEATURES, members_at
@@ -31,7 +31,7 @@ from statecast.state.v1 import state_pb2
 from testkit.ports import free_ports
 from testkit.query_service import FakeReads, GatedReads, ManualClock, MessageReads, call_limits, preference_of, serve
 from testkit.relay import Relay
-from testkit.waiting import wait_until_async
+from testkit.waiting import scaled, wait_until_async
 
 LIMITS = Limits(10, 10, 10, 10, 1 << 20)
 
@@ -172,6 +172,27 @@ async def test_a_peer_that_does_not_answer_is_probed_until_it_does(
             await asyncio.sleep(0.01)
 
     assert peer.usable(("orders-by-key", 0))
+    await peers.keep(())
+    await server.stop(0)
+
+
+async def test_a_peer_has_its_time_to_list_its_partitions_however_soon_it_is_asked_again(
+    clock: ManualClock, metrics: Metrics, serving_view: View
+) -> None:
+    async def slowly() -> shard.ListPartitionsResponse:
+        await asyncio.sleep(0.1)
+        return PartitionListing(serving_view).answer(b"")
+
+    def respond(*_: object) -> Later:
+        return Later(slowly(), shard.ListPartitionsResponse.SerializeToString)
+
+    server, address = serve([Method(SHARD, "ListPartitions", respond, call_limits(metrics, clock).in_flight)])
+    await server.start()
+    peers = Peers(0.01, scaled(5.0), clock)
+    peer = peers.of(Member("query-1", address, address, 1))
+    await wait_until_async(lambda: len(peer.held) == 4, "the partitions are not listed", 10)
+
+    assert not peer.unreachable
     await peers.keep(())
     await server.stop(0)
 

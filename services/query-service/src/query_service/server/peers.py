@@ -108,13 +108,19 @@ class Peer(RoutedPeer):
     One that is too busy to list them keeps them: taken for dead, it would leave its load to the others at once.
     """
 
-    def __init__(self, member: Member, backoff_s: float, monotonic: Callable[[], float], tls: Tls | None) -> None:
-        """Connects at once. Needs a running event loop."""
+    def __init__(
+        self, member: Member, backoff_s: float, timeout_s: float, monotonic: Callable[[], float], tls: Tls | None
+    ) -> None:
+        """Connects at once. A peer that has not listed its partitions after `timeout_s` counts as dead.
+
+        Needs a running event loop.
+        """
         self._channel = shard_channel(member.shard_address, tls)
         self._stub: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(self._channel)
         super().__init__(PeerReads(self._channel, member.instance, monotonic), backoff_s, monotonic)
         self._listed = Listed()
         self._instance = member.instance
+        self._timeout_s = timeout_s
         self._stranger = ""
         self.replicas = 0
         """Its setting REPLICAS, as it said last; zero until then, and when it does not say it."""
@@ -160,7 +166,7 @@ class Peer(RoutedPeer):
         while True:
             self._has_failed.clear()
             try:
-                self.held = await self._list(self._backoff_s)
+                self.held = await self._list(self._timeout_s)
                 self.answered(None)
             except PeerOverloadedError:  # it lives, and holds what it held
                 self.answered(None)
@@ -176,7 +182,7 @@ class Peer(RoutedPeer):
 class Peers:
     """One Peer per member, with TLS or in plain text, connected until the process ends or `keep` drops it.
 
-    A peer gets `timeout_s` to list its partitions.
+    A peer gets `timeout_s` to list its partitions; to show that it lives, also as long as the back-off.
     """
 
     backoff_s: float
@@ -188,7 +194,8 @@ class Peers:
     def of(self, member: Member) -> Peer:
         peer = self._peers.get(member)
         if peer is None:
-            peer = self._peers[member] = Peer(member, self.backoff_s, self.monotonic, self.tls)
+            watch_s = max(self.backoff_s, self.timeout_s)
+            peer = self._peers[member] = Peer(member, self.backoff_s, watch_s, self.monotonic, self.tls)
         return peer
 
     async def keep(self, members: Collection[Member]) -> None:
