@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter as Counts
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import accumulate
@@ -56,13 +57,10 @@ class Calls(Collector):
     """The public calls by their method. The event loop counts them; they become samples when they are collected."""
 
     def __init__(self) -> None:
-        self._methods: dict[str, MethodCalls] = {}
+        self._methods = defaultdict[str, MethodCalls](MethodCalls)
 
     def of(self, method: str) -> MethodCalls:
-        calls = self._methods.get(method)
-        if calls is None:
-            calls = self._methods[method] = MethodCalls()
-        return calls
+        return self._methods[method]
 
     @override
     def collect(self) -> Iterator[Metric]:
