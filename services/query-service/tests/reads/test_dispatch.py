@@ -11,6 +11,8 @@ from query_service.errors import (
     AbsentError,
     BoundsError,
     InvalidRequestError,
+    LookupFailedError,
+    MisplacedKeyError,
     NotServedError,
     TimedOutError,
     UnreachableError,
@@ -87,19 +89,18 @@ async def test_members_beyond_the_replicas_are_asked_last(cluster: Cluster) -> N
     assert await cluster.answered_by() == cluster.lookup(3).answered_by
 
 
-async def test_an_absence_is_an_answer_and_ends_the_search(cluster: Cluster) -> None:
-    cluster.lookup(1).failure = AbsentError("nothing", query_pb2.Absence(), query_pb2.Freshness())
+@pytest.mark.parametrize(
+    "failure",
+    [
+        AbsentError("nothing", query_pb2.Absence(), query_pb2.Freshness()),
+        InvalidRequestError("page_token: wrong"),
+        MisplacedKeyError("not looked up"),
+    ],
+)
+async def test_an_absence_or_a_refusal_ends_the_search(cluster: Cluster, failure: LookupFailedError) -> None:
+    cluster.lookup(1).failure = failure
 
-    with pytest.raises(AbsentError):
-        await cluster.answered_by()
-
-    assert cluster.calls == [1, 0, 0]
-
-
-async def test_a_wrong_request_ends_the_search(cluster: Cluster) -> None:
-    cluster.lookup(1).failure = InvalidRequestError("page_token: wrong")
-
-    with pytest.raises(InvalidRequestError):
+    with pytest.raises(type(failure)):
         await cluster.answered_by()
 
     assert cluster.calls == [1, 0, 0]

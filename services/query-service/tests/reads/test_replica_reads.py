@@ -1,6 +1,5 @@
 """Rules that all reads of a replica share: bounds, and which values are rows."""
 
-import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -26,23 +25,6 @@ async def test_a_replica_that_has_applied_the_record_answers(open_replica: OpenR
 
     assert shortfall(host, at_least(4)) is None
     assert shortfall(host, at_least(5)) is not None
-
-
-async def test_a_call_waits_until_the_record_is_applied(open_replica: OpenReplica, clock: ManualClock) -> None:
-    host = open_replica()
-    waiting = asyncio.create_task(wait_until_met(host, at_least(4), clock.now + 60, clock))
-    await asyncio.sleep(0)
-    host.apply([put("a", 1, 4)], 5)
-    await asyncio.wait_for(waiting, 5)
-
-    assert waiting.done()
-
-
-async def test_at_the_deadline_it_says_how_far_the_replica_is(open_replica: OpenReplica, clock: ManualClock) -> None:
-    host = open_replica()
-
-    with pytest.raises(BoundsError, match="applied through offset -1, not 4"):
-        await wait_until_met(host, at_least(4), clock.now, clock)
 
 
 async def test_a_position_of_another_incarnation_can_never_be_met(
