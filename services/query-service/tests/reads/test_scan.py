@@ -8,7 +8,7 @@ import pytest
 from query_service.errors import InvalidRequestError
 from query_service.reads import Page, Row, page_token
 from query_service.reads.page_token import Cursor
-from query_service.reads.scan import key_range, partition_page
+from query_service.reads.scan import partition_page
 from query_service.storage.replica import Replica
 from query_service.storage.store_keys import key_parts
 from statecast.query.v1.query_pb2 import State
@@ -71,8 +71,9 @@ async def test_a_sub_range_includes_its_start_and_excludes_its_end(replica: Repl
 
 
 async def test_a_prefix_reads_the_sort_values_that_begin_with_it(replica: Replica) -> None:
-    replica.apply([put(f"g\x00{sort}\x00m", 1, 20) for sort in ("20", "2é", "2\U0010ffff")], 21)
+    replica.apply([put(f"g\x00{sort}\x00m", 1, 20) for sort in ("20", "2é", "2\U0010ffff")] + [put("g", 1, 20)], 21)
 
+    assert pages(replica, 9)[0][0] == "", "the value of the group itself"
     assert pages(replica, 2, sort_prefix="2") == [["2", "20"], ["2é", "2\U0010ffff"]]
     assert pages(replica, 9, sort_prefix="2", reverse=True) == [["2\U0010ffff", "2é", "20", "2"]]
     assert pages(replica, 9, sort_prefix="2", sort_from="20", sort_to="2é") == [["20"]]
@@ -145,39 +146,6 @@ async def test_a_large_page_ends_early(replica: Replica) -> None:
 
     assert len(page.rows) == 3
     assert page.next_page_token
-
-
-def in_range(key: str, **fields: str) -> bool:
-    first, end = key_range(ScanStatesRequest(store="s", **fields))  # type: ignore[arg-type]
-    return first <= key.encode() < end
-
-
-def test_a_group_is_its_value_and_its_members() -> None:
-    assert in_range("g", group="g")
-    assert in_range("g\x001\x00m", group="g")
-    assert not in_range("g1", group="g")
-    assert not in_range("f\x001\x00m", group="g")
-
-
-def test_without_a_group_every_row_is_in_the_range_and_nothing_of_the_store_itself() -> None:
-    assert in_range("\x01")
-    assert in_range("\U0010ffff")
-    assert not in_range("\0format")
-
-
-def test_a_prefix_ends_before_the_next_one() -> None:
-    assert in_range("g\x002\x00m", group="g", sort_prefix="2")
-    assert in_range("g\x002\U0010ffff\x00m", group="g", sort_prefix="2")
-    assert not in_range("g\x003\x00m", group="g", sort_prefix="2")
-    assert not in_range("g", group="g", sort_prefix="2")
-
-
-def test_a_prefix_and_a_sub_range_hold_together() -> None:
-    fields = {"group": "g", "sort_prefix": "2", "sort_from": "25", "sort_to": "28"}
-
-    assert in_range("g\x0025\x00m", **fields)
-    assert not in_range("g\x0024\x00m", **fields)
-    assert not in_range("g\x0028\x00m", **fields)
 
 
 async def test_a_page_ends_after_a_megabyte_of_keys(open_replica: OpenReplica) -> None:

@@ -25,7 +25,7 @@ _FIRST_ROW = b"\1"  # keys that begin with NUL are the store's own
 _AFTER_ROWS = b"\xff"  # no UTF-8 text begins with it
 
 
-def key_range(request: api.ScanStatesRequest) -> tuple[bytes, bytes]:
+def _key_range(request: api.ScanStatesRequest) -> tuple[bytes, bytes]:
     """Returns the first key of the scan and the key to stop before; the range is empty when that is not above it."""
     if request.group:
         return _range_in(request.group, request)
@@ -41,7 +41,7 @@ def features_of(request: api.ScanStatesRequest) -> frozenset[str]:
 
 
 def _range_in(group: str, request: api.ScanStatesRequest) -> tuple[bytes, bytes]:
-    """Returns the part of a group that the sort values of the query leave, as `key_range` does."""
+    """Returns the part of a group that the sort values of the query leave, as `_key_range` does."""
     first, end = group_range(group, request.sort_from, request.sort_to)
     if request.sort_prefix:
         prefix = f"{group}\0{request.sort_prefix}".encode()
@@ -79,7 +79,7 @@ def partition_page(
     expire, or few groups have a row in the window, it may be short, or even empty, and still have a next one. Raises
     NotServedError when the store has moved away.
     """
-    first, end = key_range(request)
+    first, end = _key_range(request)
     last_key = cursor.last_key if cursor else b""
     if cursor and not first <= last_key < end:
         raise BadTokenError("page_token: it names a row outside the range: pass back next_page_token")
