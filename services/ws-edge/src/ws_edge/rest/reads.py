@@ -46,9 +46,7 @@ Fields = Annotated[list[str], Query(description="The fields of a row to be told;
 GroupFrom = Annotated[str, Query(description="Without `group`: the lowest group, inclusive; empty for the first.")]
 GroupTo = Annotated[str, Query(description="Without `group`: the group to stop before; empty for the last.")]
 PageToken = Annotated[str, Query(description="`next_page_token` of the page before.")]
-IfNoneMatch = Annotated[
-    str | None, Header(description="The ETag of a copy: 304 while no row is newer.")
-]
+IfNoneMatch = Annotated[str | None, Header(description="The ETag of a copy: 304 while no row is newer.")]
 
 
 @dataclass(frozen=True)
