@@ -55,10 +55,10 @@ class Seeding:
             return
         async with self._places:
             give_up_at = self.monotonic() + _BUSY_S
-            seeded = busy = await self._try_each(definition, topic, partition)
-            while not seeded and busy is None and self.monotonic() < give_up_at:
+            seeded = await self._try_each(definition, topic, partition)
+            while seeded is None and self.monotonic() < give_up_at:
                 await asyncio.sleep(_BUSY_PAUSE_S)
-                seeded = busy = await self._try_each(definition, topic, partition)
+                seeded = await self._try_each(definition, topic, partition)
         self.metrics.seeds.labels(definition.name, "peer" if seeded else "topic").inc()
 
     async def _try_each(self, definition: StoreDefinition, topic: Topic, partition: int) -> bool | None:
