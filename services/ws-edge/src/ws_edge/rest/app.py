@@ -74,14 +74,15 @@ def edge_app(http: App, sockets: Sockets) -> App:
     """
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "websocket":
+            await sockets(scope, receive, send)
+            return
+
         async def send_marked(event: MutableMapping[str, Any]) -> None:
             if event["type"] == "http.response.start":
                 MutableHeaders(scope=event).setdefault("Cache-Control", NOT_KEPT)
             await send(event)
 
-        if scope["type"] == "websocket":
-            await sockets(scope, receive, send)
-            return
         try:
             check_request(scope)
         except EdgeError as error:

@@ -20,7 +20,7 @@ class Replies:
     codec: Codec
     writer: SocketWriter
     metrics: Metrics
-    _warned: set[str] = field(default_factory=set, init=False)
+    _warned: frozenset[str] = field(default=frozenset(), init=False)
 
     def say(self, **content: Any) -> None:
         """Sends a frame about the socket, with these fields."""
@@ -45,5 +45,5 @@ class Replies:
     def warn(self, name: str, code: str, text: str) -> None:
         """Reports that something was ignored: once for each name, and at most MAX_WARNINGS times."""
         if name not in self._warned and len(self._warned) < MAX_WARNINGS:
-            self._warned.add(name)
+            self._warned |= {name}
             self.say(warning=Problem(code=code, message=text))

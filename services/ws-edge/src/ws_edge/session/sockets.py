@@ -155,10 +155,10 @@ class Sockets:
         correlation_id = next((value for name, value in scope["headers"] if name == b"x-correlation-id"), b"")
         subprotocol = session.codec.subprotocol
         offered = subprotocol if subprotocol in scope["subprotocols"] else None
-        await send({"type": "websocket.accept", "subprotocol": offered})
         metrics, caller = self.context.metrics, session.caller
-        metrics.sockets_opened.inc()
         about = {"path": scope["path"], "consumer": caller.consumer.label, "client": caller.address}
+        await send({"type": "websocket.accept", "subprotocol": offered})  # which clears the scope
+        metrics.sockets_opened.inc()
         log.info("socket_opened", **about, correlation_id=correlation_id.decode("latin-1"))
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  every ASGI application runs in a task
