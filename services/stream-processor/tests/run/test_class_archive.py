@@ -17,7 +17,7 @@ PIPELINE = DOMAINS / "orders" / "orders-by-key.yaml"
 TIMEOUT_S = 240.0
 OF_SPARK = "org.apache.spark.sql.classic.SparkSession"
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(2 * TIMEOUT_S)]
 
 
 def run(command: str, jars: Path, java_options: str = "") -> str:
