@@ -166,7 +166,7 @@ CHANGES = {
         CHECKPOINTS, '"renewals": self', '"renewed": self', f"{PLACES}::test_a_free_one_is_taken_at_once"
     ),
     "another name of the lease": of_processor(
-        CHECKPOINTS, '"lease.json"', '"writer.json"', f"{PLACES}::test_one_that_the_last_release_renews_is_refused"
+        CHECKPOINTS, 'f"{LEASE}.json"', '"writer.json"', f"{PLACES}::test_one_that_the_last_release_renews_is_refused"
     ),
     "other names in the note of a replay": of_processor(
         "run/replay.py", '"left"', '"open"', "run/test_replay.py::test_a_note_of_the_last_release_is_read"

@@ -94,7 +94,7 @@ class PipelineFile(Section):
         return self.store or sections.StoreSection.model_validate({})
 
 
-_NAMES_OF_NOTES = ("lease", "lock")
+LEASE, LOCK = "lease", "lock"
 """Names under which a process keeps others off its checkpoints: a pipeline's own would replace them."""
 
 _SHAPES_WITH: dict[str, tuple[sections.Shape, ...]] = {
@@ -117,7 +117,7 @@ def read(file: Path) -> PipelineFile:
 def misplaced(definition: PipelineFile) -> Iterator[tuple[str, str]]:
     """Yields the keys that have no meaning beside the others, or are missing beside them, each with its problem."""
     source, select, message = definition.source, definition.select, definition.sink.message
-    if definition.name in _NAMES_OF_NOTES:
+    if definition.name in (LEASE, LOCK):
         yield "name", "is that of a file beside the checkpoints: choose another one"
     yield from _of_other_formats(definition)
     yield from _of_a_late_start(definition)

@@ -18,6 +18,7 @@ import structlog
 from pyspark.sql import SparkSession
 from typing_extensions import override
 
+from statecast_domains.pipeline_file import LEASE, LOCK
 from statecast_domains.values import EARLIEST
 from statecast_service.errors import SettingsError
 from stream_processor.errors import (
@@ -39,7 +40,7 @@ MAY_CHANGE = {"name", "trigger", "dead_letters", "forget_deleted", "store", "sta
 """Keys of a file that may change: state and topic hold the same things after it."""
 NAMES = {"state": "the form of the state"}
 """Names for people of the notes beside a checkpoint that are no keys of a file."""
-LEASE_NOTE = "lease.json"
+LEASE_NOTE = f"{LEASE}.json"
 RENEW_S = 3.0
 ABANDONED_S = 15.0
 """A lease that nobody has renewed for so long is free. Several times RENEW_S, because a file system may be slow."""
@@ -120,7 +121,7 @@ class Checkpoints:
         with ExitStack() as stack:
             with _usable(self.root):
                 Path(self.root).mkdir(parents=True, exist_ok=True)
-                lock = stack.enter_context(Path(self.location("lock")).open("w"))
+                lock = stack.enter_context(Path(self.location(LOCK)).open("w"))
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
@@ -151,7 +152,7 @@ class LeasedCheckpoints(Checkpoints):
         """Takes the lease, renews it from a thread of its own, and releases it."""
         self.take()
         ended = Event()
-        renewer = Thread(target=self._keep, args=(ended,), name="lease", daemon=True)
+        renewer = Thread(target=self._keep, args=(ended,), name=LEASE, daemon=True)
         renewer.start()
         try:
             yield
