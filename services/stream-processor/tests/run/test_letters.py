@@ -1,13 +1,14 @@
 """Dead letters as a real broker returns them, and their limit."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
 
 import pytest
 from confluent_kafka import Producer
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
 from statecast_service.kafka import KafkaSettings
 from stream_processor.metrics import Metrics
@@ -147,6 +148,29 @@ def test_what_only_other_pipelines_cannot_use_does_not_count(count: Count) -> No
     count.topic.add(*range(2_000), pipelines="orders-by-item.g2")
 
     assert count.check() == {}
+
+
+@pytest.mark.parametrize(
+    "garbled",
+    [{PIPELINES: b"\xff\xfe"}, {PIPELINES: b""}, {PIPELINES: None}, {PARTITION: b"first"}, {TOPIC_HEADER: b"\xc3("}],
+)
+def test_one_with_headers_that_cannot_be_read_counts_against_no_limit_and_is_logged(
+    count: Count, garbled: dict[str, bytes | None]
+) -> None:
+    count.check()
+    count.topic.add(*range(6), pipelines="orders-by-item.g2")
+    count.topic.letters = [
+        replace(each, headers=tuple({**dict(each.headers), **garbled}.items())) for each in count.topic.letters
+    ]
+
+    with capture_logs() as events:
+        assert count.check() == {}
+
+    assert count.counted == 6
+    assert [(each["topic"], each["letters"]) for each in events] == [(TOPIC, 6)]
+    with capture_logs() as events:
+        count.check()
+    assert events == []
 
 
 def test_accepted_ones_no_longer_count(count: Count) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+import structlog
 from confluent_kafka import KafkaException
 
 from statecast_service.kafka import KafkaSettings
@@ -14,6 +15,8 @@ from stream_processor.pipeline.pipeline import Pipeline, dead_letter_topic
 from stream_processor.run.checkpoints import Checkpoints
 from stream_processor.run.topics import headers_of, read_records
 from stream_processor.steps.dead_letters import OFFSET, PARTITION, PIPELINES, REASON, TOPIC, TRUNCATED
+
+log = structlog.get_logger()
 
 Header = tuple[str, bytes | None]
 
@@ -34,8 +37,9 @@ class DeadLetter:
     @property
     def origin(self) -> Place | None:
         """Topic, partition and offset of the original record; None when the headers do not say."""
+        topic = self._text(TOPIC)
         try:
-            return self._text(TOPIC), int(self._text(PARTITION)), int(self._text(OFFSET))
+            return (topic, int(self._text(PARTITION)), int(self._text(OFFSET))) if topic else None
         except ValueError:
             return None
 
@@ -50,12 +54,23 @@ class DeadLetter:
         return self._text(PIPELINES).split(",")
 
     @property
+    def is_readable(self) -> bool:
+        """Whether the headers say which record it is, and of which pipelines."""
+        return self.origin is not None and "" not in self.pipelines
+
+    @property
     def truncated(self) -> bool:
         return TRUNCATED in dict(self.headers)
 
     def _text(self, name: str) -> str:
-        """Returns the header's last value, which is ours: those of the original stand before it."""
-        return (dict(self.headers).get(name) or b"").decode(errors="replace")
+        """Returns the header's last value, which is ours: those of the original stand before it.
+
+        Empty when there is none, or no text.
+        """
+        try:
+            return (dict(self.headers).get(name) or b"").decode()
+        except UnicodeDecodeError:
+            return ""
 
 
 def read_dead_letters(kafka: KafkaSettings, topic: str, starts: Mapping[int, int]) -> Iterator[DeadLetter]:
@@ -99,7 +114,8 @@ class _Letters:
     """The letters read of one dead-letter topic: the changes of each pipeline, and all of them together.
 
     A change counts once, however often it was set aside. One that was set aside before the count began never
-    counts: the first start of another generation finds those of its elders.
+    counts: the first start of another generation finds those of its elders. A letter with headers that cannot be read
+    may be of any pipeline, or of none: it counts among those together, and against no limit.
     """
 
     by_pipeline: dict[str, CountedChanges]
@@ -107,6 +123,7 @@ class _Letters:
     accepted: Ends
     next: dict[int, int] = field(default_factory=dict)
     known: OrderedDict[Place, None] = field(default_factory=OrderedDict)
+    unreadable: int = 0
 
     def add(self, letter: DeadLetter) -> None:
         """Counts the letter, if it is to be counted."""
@@ -119,6 +136,9 @@ class _Letters:
             # Partitions are read one by one: a later letter of the same change may have been counted.
             for count in (self.together, *self.by_pipeline.values()):
                 count.changes.discard(change)
+        elif not letter.is_readable:
+            self.unreadable += 1
+            self.together.add(change)
         elif change not in self.known and (names := self.by_pipeline.keys() & letter.pipelines):
             for count in (self.together, *(self.by_pipeline[name] for name in names)):
                 count.add(change)
@@ -178,6 +198,7 @@ class DeadLetterLimits:
                 continue
             if self._stopping():
                 return self.too_many
+            self._warn(topic, letters)
             metrics.dead_letters.labels(topic).set(len(letters.together))
             for name, limit in limits.items():
                 if (count := len(letters.by_pipeline[name])) > limit:
@@ -188,6 +209,15 @@ class DeadLetterLimits:
                     )
         self.too_many = too_many
         return too_many
+
+    def _warn(self, topic: str, letters: _Letters) -> None:
+        if letters.unreadable:
+            log.warning(
+                "dead letters without a readable origin or pipeline count against no limit",
+                topic=topic,
+                letters=letters.unreadable,
+            )
+            letters.unreadable = 0
 
     @property
     def counted(self) -> int:
