@@ -36,7 +36,7 @@ public final class Attempt extends Interpreted {
   }
 
   @Override
-  Expression around(Seq<Expression> children) {
+  Expression copyOf(Seq<Expression> children) {
     return new Attempt(children.head());
   }
 }

@@ -18,7 +18,7 @@ public final class Copied extends Interpreted {
   }
 
   @Override
-  Expression around(Seq<Expression> children) {
+  Expression copyOf(Seq<Expression> children) {
     return new Copied(children.head());
   }
 }

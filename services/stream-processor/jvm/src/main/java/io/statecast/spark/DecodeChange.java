@@ -42,15 +42,15 @@ public final class DecodeChange implements Serializable {
     FieldDescriptor after = change.findFieldByName("after");
     int wanted = after.getNumber() << 3 | WireFormat.WIRETYPE_LENGTH_DELIMITED;
     CodedInputStream in = CodedInputStream.newInstance(value);
-    byte[] found = null;
+    byte[] row = null;
     for (int tag = in.readTag(); tag != 0; tag = in.readTag()) {
       if (tag == wanted) {
-        found = found == null ? in.readByteArray() : joined(found, in.readByteArray());
+        row = row == null ? in.readByteArray() : joined(row, in.readByteArray());
       } else {
         in.skipField(tag);
       }
     }
-    return found;
+    return row;
   }
 
   private static byte[] joined(byte[] first, byte[] second) {

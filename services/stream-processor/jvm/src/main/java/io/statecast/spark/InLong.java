@@ -29,7 +29,7 @@ public final class InLong extends Interpreted {
   }
 
   @Override
-  Expression around(Seq<Expression> children) {
+  Expression copyOf(Seq<Expression> children) {
     return new InLong(children.head());
   }
 }

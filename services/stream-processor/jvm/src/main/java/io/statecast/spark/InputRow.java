@@ -31,7 +31,7 @@ public final class InputRow extends Interpreted {
   }
 
   @Override
-  Expression around(Seq<Expression> children) {
+  Expression copyOf(Seq<Expression> children) {
     return this;
   }
 }

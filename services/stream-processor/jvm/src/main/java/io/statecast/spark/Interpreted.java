@@ -27,7 +27,7 @@ abstract class Interpreted extends Expression implements CodegenFallback, Serial
   }
 
   /** Returns the same expression with other children. */
-  abstract Expression around(Seq<Expression> children);
+  abstract Expression copyOf(Seq<Expression> children);
 
   /** Returns the value of the child with this number. */
   final Object value(int child, InternalRow row) {
@@ -61,7 +61,7 @@ abstract class Interpreted extends Expression implements CodegenFallback, Serial
 
   @Override
   public final Expression withNewChildrenInternal(IndexedSeq<Expression> newChildren) {
-    return around(newChildren);
+    return copyOf(newChildren);
   }
 
   @Override

@@ -20,7 +20,7 @@ public final class Limited extends Interpreted {
   }
 
   @Override
-  Expression around(Seq<Expression> children) {
+  Expression copyOf(Seq<Expression> children) {
     return new Limited(children.apply(0), children.apply(1));
   }
 }

@@ -83,8 +83,8 @@ final class MessageReader {
   private void merge(Object[] values, CodedInputStream in, ReadBudget budget) throws IOException {
     for (int tag = in.readTag(); tag != 0; tag = in.readTag()) {
       budget.count();
-      int found = Arrays.binarySearch(numbers, WireFormat.getTagFieldNumber(tag));
-      FieldReader field = found < 0 ? null : byNumber[found];
+      int place = Arrays.binarySearch(numbers, WireFormat.getTagFieldNumber(tag));
+      FieldReader field = place < 0 ? null : byNumber[place];
       int wireType = WireFormat.getTagWireType(tag);
       if (field != null && field.isMessage && wireType == WireFormat.WIRETYPE_LENGTH_DELIMITED) {
         readMessage(field, values, in, budget);

@@ -28,7 +28,7 @@ final class TableFollower implements Runnable, AutoCloseable {
   private static final Duration PATIENCE = Duration.ofSeconds(1);
   private static final Duration FIRST_READ = Duration.ofSeconds(60);
   private static final long ASK_MILLIS = 1_000;
-  private static final long TELL_MILLIS = 10_000;
+  private static final long WARN_MILLIS = 10_000;
 
   private final String topic;
   private final TableRows rows;
@@ -41,7 +41,7 @@ final class TableFollower implements Runnable, AutoCloseable {
   private volatile long current;
   private Map<TopicPartition, Long> ends;
   private long asked;
-  private long told;
+  private long warned;
 
   TableFollower(String topic, TableRows rows, Supplier<Consumer<byte[], byte[]>> connect, InstantSource clock) {
     this.topic = topic;
@@ -108,21 +108,21 @@ final class TableFollower implements Runnable, AutoCloseable {
   }
 
   private List<TopicPartition> partitions(Consumer<byte[], byte[]> opened) {
-    List<PartitionInfo> found = null;
-    while (found == null && !closing) {
+    List<PartitionInfo> partitions = null;
+    while (partitions == null && !closing) {
       try {
-        found = Objects.requireNonNullElse(opened.partitionsFor(topic, PATIENCE), List.of());
+        partitions = Objects.requireNonNullElse(opened.partitionsFor(topic, PATIENCE), List.of());
       } catch (TimeoutException e) {
-        tell();
+        warnIfOld();
       }
     }
     if (closing) {
       throw new WakeupException();
     }
-    if (found.isEmpty()) {
+    if (partitions.isEmpty()) {
       throw new IllegalStateException("no topic %s; create it before the pipelines that join it".formatted(topic));
     }
-    return found.stream().map(each -> new TopicPartition(topic, each.partition())).toList();
+    return partitions.stream().map(each -> new TopicPartition(topic, each.partition())).toList();
   }
 
   /** Asks for the topic's end from time to time, and notes when it has read as far. */
@@ -141,14 +141,14 @@ final class TableFollower implements Runnable, AutoCloseable {
     } catch (TimeoutException e) {
       LOG.debug("no answer on {}", topic, e);
     }
-    tell();
+    warnIfOld();
   }
 
-  private void tell() {
+  private void warnIfOld() {
     long now = clock.millis();
-    if (now - current >= TELL_MILLIS && now - told >= TELL_MILLIS) {
+    if (now - current >= WARN_MILLIS && now - warned >= WARN_MILLIS) {
       LOG.warn("the table {} may be {} s old: Kafka does not answer, or changes faster than it is read", topic, ageMillis() / 1000);
-      told = now;
+      warned = now;
     }
   }
 }

@@ -29,7 +29,7 @@ final class TableJoinProcessor extends StatefulProcessor<UTF8String, InternalRow
 
   private static final int PAYLOAD = 2;
   private static final int TIME = 3;
-  private static final int TOLD = 2 * SIDE_FIELDS;
+  private static final int REPORTED = 2 * SIDE_FIELDS;
 
   private final StructType state =
       new StructType()
@@ -41,6 +41,7 @@ final class TableJoinProcessor extends StatefulProcessor<UTF8String, InternalRow
           .add("joined_sequence", "bigint", false)
           .add("joined_row", "binary", true)
           .add("joined_time", "bigint", true)
+          // The name stays as it is in the states of older releases.
           .add("told", "bigint", false);
   private final RowReader stored = new RowReader(state);
   private final RowReader input;
@@ -103,7 +104,7 @@ final class TableJoinProcessor extends StatefulProcessor<UTF8String, InternalRow
     }
     boolean tells = stood || stands(now);
     if (tells) {
-      now[TOLD] = Math.max((Long) now[TOLD] + 1, timers.getCurrentProcessingTimeInMs());
+      now[REPORTED] = Math.max((Long) now[REPORTED] + 1, timers.getCurrentProcessingTimeInMs());
     }
     remember(now, live != null, known != null);
     InternalRow output = tells ? line(key, now, last(applied), outcomes) : counting(key, outcomes);
@@ -183,7 +184,7 @@ final class TableJoinProcessor extends StatefulProcessor<UTF8String, InternalRow
     boolean stands = stands(now);
     Object sourceRow = stands ? now[PAYLOAD] : null;
     Object joinedRow = stands ? now[SIDE_FIELDS + PAYLOAD] : null;
-    return result(key, !stands, now[TOLD], sourceRow, joinedRow, change.getBinary(source), outcomes.row(), null);
+    return result(key, !stands, now[REPORTED], sourceRow, joinedRow, change.getBinary(source), outcomes.row(), null);
   }
 
   private static InternalRow result(Object... columns) {
