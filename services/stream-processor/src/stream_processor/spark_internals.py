@@ -89,7 +89,7 @@ def exact(sql: str, spark: SparkSession) -> Column:
 
     Without ANSI mode Spark cuts a value beyond an integer's type as Java does, and with it the query would end. So
     `a + b`, `a - b` and `a * b` get the mode of Spark's own `try_add`: null where their type cannot hold the result.
-    Casts to whole numbers in the SQL of a file do so, too.
+    In the SQL of a file, Checked.java treats all that is resolved in the same way.
     Raises Spark's AnalysisException for text that is no SQL, and for a constant that is no pattern.
     """
     jvm = _jvm(spark)

@@ -12,8 +12,9 @@ import scala.collection.immutable.Seq;
  * survives it, which is why there is an allowance.
  */
 public final class Attempt extends Interpreted {
+  /** Wraps the expression; once Spark has resolved it, its parts are {@link Checked}. */
   public Attempt(Expression child) {
-    super(child);
+    super(child.resolved() ? Checked.of(child) : child);
   }
 
   @Override

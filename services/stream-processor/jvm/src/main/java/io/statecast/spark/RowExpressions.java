@@ -8,7 +8,6 @@ import java.util.Set;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
-import org.apache.spark.sql.catalyst.expressions.Abs;
 import org.apache.spark.sql.catalyst.expressions.Add;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
@@ -28,12 +27,8 @@ import org.apache.spark.sql.catalyst.expressions.OctetLength;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.RLike;
 import org.apache.spark.sql.catalyst.expressions.Subtract;
-import org.apache.spark.sql.catalyst.expressions.UnaryMinus;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.IntegralType;
 import org.apache.spark.unsafe.types.UTF8String;
-import scala.Option;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -70,17 +65,6 @@ public final class RowExpressions {
   private static final Set<String> CHOOSING =
       Set.of("coalesce", "greatest", "if", "ifnull", "least", "nullif", "nvl", "nvl2", "get");
 
-  /** The functions that cast to a type of whole numbers. */
-  private static final Map<String, DataType> WHOLE =
-      Map.of(
-          "bigint", DataTypes.LongType,
-          "int", DataTypes.IntegerType,
-          "smallint", DataTypes.ShortType,
-          "tinyint", DataTypes.ByteType);
-
-  /** The functions that make a bigint of a double. */
-  private static final Set<String> ROUNDING = Set.of("ceil", "ceiling", "floor");
-
   private static final Set<String> PATTERNED =
       Set.of(
           "regexp", "regexp_count", "regexp_extract", "regexp_extract_all", "regexp_instr", "regexp_like",
@@ -107,7 +91,7 @@ public final class RowExpressions {
       return cannotFail(children.get(0)) ? children.get(0) : new Attempt(children.get(0));
     }
     Expression expression = children.isEmpty() ? parsed : parsed.withNewChildren(seq(children));
-    return ofFile ? limited(wholeOrNull(orNull(expression), children), children) : orNull(expression);
+    return ofFile ? limited(orNull(expression), children) : orNull(expression);
   }
 
   /** Returns whether the expression only names and compares values, which always succeeds and makes nothing. */
@@ -135,27 +119,6 @@ public final class RowExpressions {
       return new Subtract(subtract.left(), subtract.right(), orNull(subtract.evalContext()));
     } else if (expression instanceof Multiply multiply) {
       return new Multiply(multiply.left(), multiply.right(), orNull(multiply.evalContext()));
-    }
-    return expression;
-  }
-
-  /**
-   * Makes casts to whole numbers, and functions that round and negate, give null instead of a result that Spark cuts to
-   * fit its type; some fail, which {@link Attempt} turns into null.
-   */
-  private static Expression wholeOrNull(Expression expression, List<Expression> arguments) {
-    String name = name(expression);
-    boolean ofOne = arguments.size() == 1;
-    if (expression instanceof Cast cast && cast.dataType() instanceof IntegralType) {
-      return new Cast(cast.child(), cast.dataType(), cast.timeZoneId(), EvalMode.TRY());
-    } else if (ofOne && WHOLE.containsKey(name)) {
-      return new Cast(arguments.get(0), WHOLE.get(name), Option.empty(), EvalMode.TRY());
-    } else if (ofOne && ROUNDING.contains(name)) {
-      return expression.withNewChildren(seq(List.of(new InLong(arguments.get(0)))));
-    } else if (expression instanceof UnaryMinus || (ofOne && name.equals("negative"))) {
-      return new UnaryMinus(arguments.get(0), true);
-    } else if (ofOne && name.equals("abs")) {
-      return new Abs(arguments.get(0), true);
     }
     return expression;
   }
