@@ -15,7 +15,7 @@ from ws_edge.model.states import KeyState, StoreKey
 from ws_edge.upstream.queries import Progress, RangeResult
 from ws_edge.watches.watch import Watch
 
-PAGE = Path(__file__).parents[4] / "docs/websocket-protocol.md"
+PAGE = Path(__file__).parents[2] / "docs/websocket-protocol.md"
 MATCH = "match-000123"
 START = 1_200_000
 """The offset before the trace."""
