@@ -107,6 +107,17 @@ async def test_a_replica_that_lags_confirms_a_copy_that_is_newer_than_its_row(pa
     assert anew.status_code == 200
 
 
+async def test_a_copy_is_as_new_as_its_newest_row() -> None:
+    async with running() as (edge, client):
+        edge.query.put(member("1"), Order(order_id="1", total_cents=1))
+        edge.query.offset -= 1  # as if the row was applied while the page was read
+        etag = (await client.get(GROUP)).headers["ETag"]
+        edge.query.held[member("1")].position.offset -= 1
+        older = await client.get(GROUP, headers={"If-None-Match": etag})
+
+    assert older.status_code == 304
+
+
 async def test_a_replica_that_has_not_read_of_an_order_yet_confirms_the_copy_of_it() -> None:
     async with running() as (edge, client):
         edge.query.put(StoreKey("orders-by-key", "9"), Order(order_id="9"))

@@ -64,10 +64,18 @@ def etag_of(store: Store, page: RowPage) -> str:
 
     It is weak, because tokens move without the rows.
     """
-    rows = (f"{row.position.epoch}-{row.position.offset}" for row in page.rows)
-    text = " ".join([store.definition, *rows, "…" if page.next_page_token else "."])
-    place = "" if page.position is None else f"-{page.position.epoch}-{page.position.offset}"
-    return f'W/"{sha256(text.encode()).hexdigest()[:32]}{place}"'
+    rows = [row.position for row in page.rows]
+    text = " ".join([store.definition, *map(_text, rows), "…" if page.next_page_token else "."])
+    content, as_of = sha256(text.encode()).hexdigest()[:32], page.position
+    if as_of is None:
+        return f'W/"{content}"'
+    # A row that was applied while the page was read is newer than the page.
+    newest = max([as_of, *(position for position in rows if position.epoch == as_of.epoch)])
+    return f'W/"{content}-{_text(newest)}"'
+
+
+def _text(position: Position) -> str:
+    return f"{position.epoch}-{position.offset}"
 
 
 def _content(etag: str) -> str:
