@@ -1,5 +1,6 @@
 """A service is tested in a directory that has nothing but its folder; the other parts are published wheels."""
 
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,11 +10,25 @@ from published_wheels import run
 
 WHOLE_SUITE = {"cdc-simulator": 900, "query-service": 1500, "stream-processor": 3600, "ws-edge": 1500}
 """Seconds that all tests of a service may take, with its installation."""
+SERVICES = Path(__file__).parents[2] / "services"
 
 
 def alone(tree: Path, service: str, directory: Path) -> Path:
     """Copies the folder of a service to a directory with nothing else."""
     return Path(shutil.copytree(tree / "services" / service, directory / service, symlinks=True))
+
+
+@pytest.mark.parametrize("service", WHOLE_SUITE)
+def test_no_test_of_a_service_looks_for_a_file_outside_of_its_folder(service: str) -> None:
+    folder = SERVICES / service
+    roots = [
+        (test, test.parents[int(steps)])
+        for test in folder.rglob("tests/**/*.py")
+        for steps in re.findall(r"__file__\).*\.parents\[(\d+)\]", test.read_text())
+    ]
+
+    assert roots
+    assert [test for test, root in roots if not root.is_relative_to(folder)] == []
 
 
 @pytest.mark.stack
