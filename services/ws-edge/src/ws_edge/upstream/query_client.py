@@ -140,7 +140,7 @@ class QueryClient:
             lambda channel, timeout: stub(channel).ScanStates(request, timeout=timeout),
             self._timeouts,
         )
-        read = page(store, response, self._stale_after_ms)
+        read = await page(store, response, self._stale_after_ms)
         self._note_rows(store, read.states)
         return read
 
