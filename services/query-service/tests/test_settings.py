@@ -74,6 +74,13 @@ def test_a_default_deadline_beyond_the_longest_is_named(monkeypatch: pytest.Monk
         load_settings(Settings)
 
 
+def test_memory_that_the_largest_call_would_never_get_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUERY_SERVICE_MAX_IN_FLIGHT_MB", "19")
+
+    with pytest.raises(SettingsError, match=r"QUERY_SERVICE_MAX_IN_FLIGHT_MB has no room .*: raise it to 20"):
+        load_settings(Settings)
+
+
 def test_every_setting_is_described() -> None:
     text = describe_settings(Settings)
 

@@ -147,6 +147,11 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
             for lower, upper in pairs
             if getattr(self, lower) > getattr(self, upper)
         ]
+        needed_mb = -(-(self.max_request_bytes + self.max_answer_bytes) // (1 << 20))
+        if self.max_in_flight_mb < needed_mb:
+            largest = " and ".join(map(self.variable, ("max_request_bytes", "max_answer_bytes")))
+            in_flight = self.variable("max_in_flight_mb")
+            problems.append(f"{in_flight} has no room for one call with {largest}: raise it to {needed_mb}")
         if problems:
             raise ValueError("; ".join(problems))
         return self
