@@ -216,6 +216,15 @@ def test_a_result_is_exact_or_null(spark: SparkSession) -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize("function", ["size", "cardinality"])
+def test_the_size_of_a_list_that_is_null_is_null(spark: SparkSession, function: str) -> None:
+    lists = spark.createDataFrame([(["a"],), ([],), (None,)], "names array<string>").coalesce(1)
+
+    sizes = lists.select(exact(attempt(f"{function}(names)"), spark).alias("size")).collect()
+
+    assert [row.size for row in sizes] == [1, 0, None]
+
+
 ENDLESS = (
     r"regexp_replace(town, '(a|aa)+\\1b', '')",
     r"regexp_like(town, '^(a|aa)+\\1$')",
