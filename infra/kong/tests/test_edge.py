@@ -119,14 +119,10 @@ async def test_a_browser_opens_a_socket_with_a_ticket(edge: EdgeBehindGateway) -
 
 
 @pytest.mark.parametrize(
-    ("path", "etag"),
-    [
-        (f"/update/orders/{ORDER.group}", '"7-1"'),
-        (f"/v1/stores/{ORDER.store}/rows?group={ORDER.group}", r'W/"[0-9a-f]{32}"'),
-    ],
+    "path", [f"/update/orders/{ORDER.group}", f"/v1/stores/{ORDER.store}/rows?group={ORDER.group}"]
 )
 async def test_caches_are_told_by_the_edge_what_they_may_keep(
-    document: dict[str, Any], tmp_path: Path, path: str, etag: str
+    document: dict[str, Any], tmp_path: Path, path: str
 ) -> None:
     stores = f"stores: [{{name: {ORDER.store}, message: statecast.orders.v1.Order, readers: everyone}}]"
     async with running(document, tmp_path, stores=stores) as edge:
@@ -135,7 +131,7 @@ async def test_caches_are_told_by_the_edge_what_they_may_keep(
 
     assert (answer.status_code, same.status_code) == (200, 304)
     assert same.headers["ETag"] == answer.headers["ETag"]
-    assert re.fullmatch(etag, answer.headers["ETag"])
+    assert re.fullmatch(r'W/"[0-9a-f]{32}-7-1"', answer.headers["ETag"])
     for each in (answer, same):
         assert each.headers["Cache-Control"] == "public, max-age=5, stale-while-revalidate=30"
 
