@@ -1,6 +1,6 @@
 """A real broker that denies every operation without an ACL, and the users, certificates and ACLs of services."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -91,9 +91,7 @@ class SecuredBroker:
 
     def allow(self, service: str, operations: Iterable[str], kind: str, names: Iterable[str]) -> None:
         """Adds ACLs for operations by Kafka's names; the name of a group is a prefix."""
-        bindings = [_binding(service, operation, kind, name, AclBinding) for operation in operations for name in names]
-        for added in self._admin.create_acls(bindings).values():
-            added.result()
+        self._add([_binding(service, operation, kind, name, AclBinding) for operation in operations for name in names])
 
     def allow_prefix(self, user: str, prefix: str) -> None:
         """Allows a user every operation on topics, groups and transactional ids with the prefix, and nothing else.
@@ -102,9 +100,7 @@ class SecuredBroker:
         """
         kinds = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)
         pattern, allow = ResourcePatternType.PREFIXED, AclPermissionType.ALLOW
-        bindings = [AclBinding(kind, prefix, pattern, f"User:{user}", "*", AclOperation.ALL, allow) for kind in kinds]
-        for added in self._admin.create_acls(bindings).values():
-            added.result()
+        self._add([AclBinding(kind, prefix, pattern, f"User:{user}", "*", AclOperation.ALL, allow) for kind in kinds])
 
     @contextmanager
     def without(self, service: str, operation: str, kind: str, name: str) -> Iterator[None]:
@@ -117,6 +113,26 @@ class SecuredBroker:
             yield
         finally:
             self.allow(service, [operation], kind, [name])
+
+    def _add(self, acls: Sequence[AclBinding]) -> None:
+        """Adds ACLs, and waits until the broker applies them, which is after the controller has them."""
+        for added in self._admin.create_acls(list(acls)).values():
+            added.result()
+        filters = [
+            AclBindingFilter(
+                acl.restype,
+                acl.name,
+                acl.resource_pattern_type,
+                acl.principal,
+                acl.host,
+                acl.operation,
+                acl.permission_type,
+            )
+            for acl in acls
+        ]
+        wait_until(
+            lambda: all(self._admin.describe_acls(each).result() for each in filters), "the broker applies the ACLs"
+        )
 
     def _password_file(self, service: str) -> Path:
         return self._directory / f"{service}.password"
