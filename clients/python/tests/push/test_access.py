@@ -12,10 +12,15 @@ from statecast_client.push.access import Access, renewal_pause
 
 
 class TicketOffice(BaseHTTPRequestHandler):
-    """Gives a ticket for the credential `good`, and nonsense for `odd`."""
+    """Gives a ticket for the credential `good`, nonsense for `odd`, and a redirect for `moved`."""
 
     def do_POST(self) -> None:
         shown = self.headers["apikey"]
+        if shown == "moved":
+            self.send_response(302)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+            return
         self.send_response(200 if shown in ("good", "odd") else 401)
         self.end_headers()
         self.wfile.write(json.dumps({"ticket": f"for {self.path}"} if shown == "good" else {}).encode())
@@ -57,6 +62,8 @@ async def test_credentials_are_headers_or_a_function_that_returns_them() -> None
 async def test_a_refused_or_malformed_ticket_is_an_error(socket_address: str) -> None:
     with pytest.raises(PushRefusedError, match="/edges/v1/tickets answers 401") as refusal:
         await Access({"apikey": "bad"}, None).ticket(socket_address)
+    with pytest.raises(PushRefusedError, match="/edges/v1/tickets answers 302"):
+        await Access({"apikey": "moved"}, None).ticket(socket_address)
     with pytest.raises(PushError, match="does not answer as ws-edge does"):
         await Access({"apikey": "odd"}, None).ticket(socket_address)
 

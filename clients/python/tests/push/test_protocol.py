@@ -9,9 +9,10 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
 
 from statecast_client.errors import StatecastError
-from statecast_client.push import Need, PushClient, PushError, PushRefusedError
+from statecast_client.push import Need, PushClient, PushError, PushRefusedError, connection
 from statecast_client.push.protocol import MAX_PAUSE_S, Backoff, Then, of_close, of_refusal
 from testkit.push_server import GROUP, STORE, Peer, server
+from testkit.waiting import scaled
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,7 @@ def test_each_close_code_has_its_consequence(code: int, then: Then) -> None:
         (401, None, Then.RENEW, 0),
         (403, None, Then.END, 0),
         (404, None, Then.END, 0),
+        (408, None, Then.CONNECT, 0),
         (429, "7", Then.CONNECT, 7),
         (502, None, Then.CONNECT, 0),
         (503, "3", Then.CONNECT, 3),
@@ -159,15 +161,16 @@ async def test_a_refused_handshake_ends_the_client(status: int, needs: list[Need
     assert credentials.needs == needs
 
 
-async def test_the_client_has_a_reason_while_it_cannot_connect() -> None:
+@pytest.mark.parametrize("address", ["ws://127.0.0.1:1/v1/stream", "wss://127.0.0.1:1/v1/stream"])
+async def test_the_client_has_a_reason_while_it_cannot_connect(address: str) -> None:
     async def reason_of(client: PushClient) -> str:
         async with asyncio.timeout(30):
             while client.reason is None:  # noqa: ASYNC110  a property cannot be awaited
                 await asyncio.sleep(0.01)
         return str(client.reason)
 
-    async with PushClient("ws://127.0.0.1:1/v1/stream") as client:
-        assert "ws://127.0.0.1:1/v1/stream cannot be reached" in await reason_of(client)
+    async with PushClient(address) as client:
+        assert f"{address} cannot be reached" in await reason_of(client)
 
 
 async def test_a_server_with_another_protocol_ends_the_client() -> None:
@@ -178,9 +181,76 @@ async def test_a_server_with_another_protocol_ends_the_client() -> None:
         assert "does not speak statecast.push.v2+json" in str(await ended_by(client))
 
 
+async def test_credentials_follow_no_redirect() -> None:
+    paths: list[str] = []
+
+    def redirect(connection: ServerConnection, request: Request) -> Response:
+        paths.append(request.path)
+        answer = connection.respond(307, "")
+        answer.headers["Location"] = "/elsewhere"
+        return answer
+
+    async with (
+        serve(lambda socket: socket.wait_closed(), "127.0.0.1", 0, process_request=redirect) as running,
+        PushClient(f"ws://127.0.0.1:{next(iter(running.sockets)).getsockname()[1]}/v1/stream") as client,
+        asyncio.timeout(scaled(30)),
+    ):
+        while client.reason is None:  # noqa: ASYNC110  a property cannot be awaited
+            await asyncio.sleep(0.01)
+
+        assert set(paths) == {"/v1/stream"}
+        assert "(307)" in str(client.reason)
+
+
+async def test_a_dead_line_is_given_up_however_often_it_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "CHECK_S", 0.3)
+
+    async def script(peer: Peer) -> None:
+        await peer.socket.wait_closed()
+
+    async with server(script) as address, PushClient(address) as client, asyncio.timeout(scaled(10)):
+        await client.opened()
+        while client.reason is None:
+            await client.check()
+            await asyncio.sleep(0.01)
+
+        assert "is silent" in str(client.reason)
+
+
+async def test_a_line_may_be_checked_while_it_is_closed() -> None:
+    async def script(peer: Peer) -> None:
+        peer.socket.transport.pause_reading()  # it does not answer the closing handshake
+        await peer.socket.send("no JSON")
+        await checked.wait()
+        peer.socket.transport.abort()
+
+    checked = asyncio.Event()
+    async with server(script) as address, PushClient(address) as client, asyncio.timeout(scaled(10)):
+        await client.opened()
+        try:
+            for _ in range(20):
+                await asyncio.sleep(0.01)
+                await client.check()
+        finally:
+            checked.set()
+        with pytest.raises(PushError, match="not of statecast"):
+            await anext(client.watch(STORE, GROUP))
+
+
+async def test_access_that_ends_within_a_second_is_a_frame_like_others() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.admitted()
+        await peer.say(access={})  # proto3 JSON leaves out a zero
+        await peer.change(1)
+        await peer.socket.wait_closed()
+
+    async with server(script) as address, PushClient(address) as client, asyncio.timeout(scaled(10)):
+        assert (await anext(client.watch(STORE, GROUP))).token == "1"
+
+
 def test_pauses_double_up_to_the_longest_and_reset_when_it_works() -> None:
     backoff = Backoff(lambda: 1.0)
-    pauses = [backoff.next() for _ in range(8)]
+    pauses = [backoff.next() for _ in range(2000)]
     backoff.reset()
 
     assert pauses[:3] == [0.25, 0.5, 1.0]

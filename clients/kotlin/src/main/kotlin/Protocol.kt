@@ -63,7 +63,7 @@ internal fun ofRefusal(status: Int, retryAfter: String?, body: String): Ending {
     val pause = retryAfter?.toLongOrNull()?.seconds ?: Duration.ZERO
     return when (status) {
         401 -> refused(Then.RENEW, "the credential is not accepted", status, reasonIn(body))
-        429, !in 400..499 -> refused(Then.CONNECT, "the connection was refused", status, reasonIn(body), pause)
+        408, 429, !in 400..499 -> refused(Then.CONNECT, "the connection was refused", status, reasonIn(body), pause)
         else -> refused(Then.END, "the connection was refused", status, reasonIn(body))
     }
 }

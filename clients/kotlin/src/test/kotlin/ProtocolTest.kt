@@ -21,7 +21,7 @@ class ProtocolTest {
     }
 
     @ParameterizedTest
-    @CsvSource("401,RENEW", "403,END", "404,END", "429,CONNECT", "500,CONNECT", "502,CONNECT", "503,CONNECT")
+    @CsvSource("401,RENEW", "403,END", "404,END", "408,CONNECT", "429,CONNECT", "500,CONNECT", "502,CONNECT", "503,CONNECT")
     internal fun `a status of the handshake says the next step`(status: Int, then: Then) =
         assertEquals(then, ofRefusal(status, null, "").then)
 

@@ -8,7 +8,7 @@ from inspect import isawaitable
 from typing import Literal, TypeAlias
 from urllib.error import HTTPError
 from urllib.parse import urljoin
-from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
 
 from statecast_client.proxies import proxy_of
 from statecast_client.push.protocol import PushError, PushRefusedError
@@ -27,6 +27,13 @@ MAX_AHEAD_S = 300.0
 """… but not more than so many seconds ahead, …"""
 MIN_PAUSE_S = 1.0
 """… and not more often than this, whatever the clocks say."""
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Takes a redirect for a refusal: another address must not see the credentials."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
 
 
 class Access:
@@ -65,7 +72,8 @@ class Access:
         proxy = self.proxy_of(url)
         proxies = ProxyHandler({} if proxy is None else dict.fromkeys(("http", "https"), proxy))
         try:
-            with build_opener(proxies, HTTPSHandler(context=self.tls)).open(request, timeout=TIMEOUT_S) as answer:
+            opener = build_opener(proxies, HTTPSHandler(context=self.tls), _NoRedirects)
+            with opener.open(request, timeout=TIMEOUT_S) as answer:
                 return str(json.load(answer)["ticket"])
         except HTTPError as refusal:
             with refusal:

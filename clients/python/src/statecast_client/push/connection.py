@@ -30,6 +30,13 @@ CHECK_S = 5.0
 log = logging.getLogger(__name__)
 
 
+class _Opening(connect):
+    """Takes a redirect for a refusal: another address must not see the credentials."""
+
+    def process_redirect(self, exc: Exception) -> Exception:
+        return exc
+
+
 class Connection:
     """One socket at a time. `on_open` is run for each new one, while it is read; `on_frame` gets each frame."""
 
@@ -92,8 +99,9 @@ class Connection:
     async def check(self) -> None:
         """Connects again at once if there is no socket, or if the edge gives no sign of life for 5 seconds."""
         self._hurry.set()
-        if self._silence is not None:
-            self._silence.reschedule(asyncio.get_running_loop().time() + CHECK_S)
+        if self._silence is not None and not self._silence.expired():
+            deadline = asyncio.get_running_loop().time() + CHECK_S
+            self._silence.reschedule(min(deadline, self._silence.when() or deadline))
             await self.send('{"ping":{}}')
 
     async def _connect(self, address: str) -> Ending:
@@ -105,16 +113,19 @@ class Connection:
             return _no_credentials(error)
         proxy = self._access.proxy_of(address)
         try:
-            async with connect(
+            async with _Opening(
                 address,
                 additional_headers=headers,
                 subprotocols=[SUBPROTOCOL],
-                ssl=self._access.tls,
+                ssl=self._access.tls or parse_uri(address).secure or None,
                 max_size=MAX_FRAME_BYTES,
                 ping_interval=None,
                 proxy=proxy,
             ) as self._socket:
-                return await self._serve(self._socket, address)
+                try:
+                    return await self._serve(self._socket, address)
+                finally:
+                    self._silence = None
         except InvalidStatus as refusal:
             answer = refusal.response
             return protocol.of_refusal(answer.status_code, answer.headers.get("Retry-After"), answer.body)
@@ -128,7 +139,7 @@ class Connection:
     def _end_socket(self) -> None:
         if self.opened.is_set():
             self.lost_at = monotonic()
-        self._socket = self._silence = None
+        self._socket = None
         self.opened.clear()
         for task in filter(None, (self._opening, self._renewal)):
             task.cancel()
@@ -160,7 +171,7 @@ class Connection:
         self._renewed = False
         if "access" in frame:
             self.reason = None
-            self._expires_in(frame["access"]["expires_in_s"], address)
+            self._expires_in(frame["access"].get("expires_in_s", 0), address)
         if "reconnect" in frame:
             self._wait_until = monotonic() + frame["reconnect"].get("delay_ms", 0) / 1000
         if "warning" in frame:
@@ -168,7 +179,7 @@ class Connection:
         if "error" in frame:
             self.reason = refusal_of(frame["error"])
             log.warning("the edge refuses a frame: %s", self.reason)
-            if frame["error"]["code"] == "ticket_refused":  # another one takes its place
+            if frame["error"].get("code") == "ticket_refused":  # another one takes its place
                 self._renewal = asyncio.create_task(self._renew(self._expires_at, address))
         self._on_frame(frame)
 

@@ -66,21 +66,22 @@ class Backoff:
     def __init__(self, chance: Callable[[], float] = random.random) -> None:
         """`chance` returns numbers from 0 up to 1."""
         self._chance = chance
-        self._failures = 0
+        self._ceiling = FIRST_PAUSE_S
 
     def reset(self) -> None:
         """Notes that the connection works: the next pause is a first one."""
-        self._failures = 0
+        self._ceiling = FIRST_PAUSE_S
 
     def next(self) -> float:
         """Returns the next pause in seconds: from half of its ceiling up to it."""
-        ceiling: float = min(FIRST_PAUSE_S * 2.0**self._failures, MAX_PAUSE_S)
-        self._failures += 1
-        return ceiling * (0.5 + self._chance() / 2)
+        pause = self._ceiling * (0.5 + self._chance() / 2)
+        self._ceiling = min(2 * self._ceiling, MAX_PAUSE_S)
+        return pause
 
 
 _MEANINGS = {
     401: (Then.RENEW, "the credential is not accepted"),
+    408: (Then.CONNECT, "the connection was refused"),
     429: (Then.CONNECT, "the connection was refused"),
     1009: (Then.END, "a frame is larger than its receiver takes"),
     4401: (Then.RENEW, "the credential has expired"),
