@@ -11,14 +11,15 @@
  * It connects again by itself, with jittered and growing pauses, and resumes each watch by its token. A handshake
  * without an answer for 10 seconds counts as closed, as does a socket silent for 45. The close code, or the status of a
  * refused `POST …/tickets` (browsers hide a handshake's), decides: 4401 and 401 ask `credentials` once for newer ones;
- * 4403, 1009 and 400–499 end the client; all others connect again, 429 and 503 after `Retry-After`, 1012 after the
- * edge's delay.
+ * 4403, 1009 and 400–499 but 408 and 429 end the client; all others connect again, 429 and 503 after `Retry-After`, 1012
+ * after the edge's delay.
  */
 
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS, CALL_TIMEOUT_MS] = [250, 10_000, 10_000];
-const [HANDSHAKE_MS, SILENCE_CHECK_MS, CHECKS, PING_MS] = [10_000, 15_000, 3, 5_000]; // 3 checks: 45 s of silence
-const [RENEWED_AHEAD, LONGEST_AHEAD_S, SHORTEST_TIMER_MS, LONGEST_TIMER_MS] = [0.2, 300, 1000, 2 ** 31 - 1];
+const [HANDSHAKE_MS, SILENCE_CHECK_MS, CHECKS, PING_MS] = [10_000, 5_000, 9, 5_000]; // 9 checks: 40 to 45 s of silence
+const [RENEWED_AT, LONGEST_AHEAD_MS, SHORTEST_TIMER_MS, LONGEST_TIMER_MS] = [0.8, 300_000, 1000, 2 ** 31 - 1];
 const [TOO_LARGE, REVOKED, EXPIRED, PASSING] = ["1009", "4403", ["401", "4401"], ["408", "429"]];
+const now = () => globalThis.performance?.now() ?? Date.now(); // in ms: the time of day may jump
 const [SUBPROTOCOL, TICKET] = ["statecast.push.v2+json", "statecast.ticket."]; // a ticket is not part of the address
 const [LARGEST_FRAME, ENVELOPE] = [65_536, '{"watch":[]}'.length]; // of ours, in bytes, until the edge sends another limit
 
@@ -40,10 +41,18 @@ export class Places {
   /** Whether the watch itself resumed from its token when it last began; null before. */
   resumed = null;
 
-  /** `saved` is the result of `save` for the same watch; null, as from empty storage, when there is none. */
+  /**
+   * `saved` is the result of `save` for the same watch; null, as from empty storage, when there is none. Throws a
+   * StatecastError for anything else.
+   */
   constructor(saved) {
-    for (const { path, token, rows } of saved ?? []) {
-      this.#places.set(JSON.stringify(path), newPlace(path, token, new Map(rows.map((each) => [each.key, each]))));
+    try {
+      for (const { path, token, rows } of saved ?? []) {
+        if (!Array.isArray(path) || typeof token !== "string") throw new TypeError("a place lacks its path or token");
+        this.#places.set(JSON.stringify(path), newPlace(path, token, new Map(rows.map((each) => [each.key, each]))));
+      }
+    } catch ({ message }) {
+      throw new StatecastError("malformed_saved", `\`saved\` is not the result of save() of a watch: ${message}`);
     }
   }
 
@@ -128,7 +137,7 @@ export class Places {
 
   #apply(place, token) {
     const { path, anew, waiting, rows: before } = place;
-    const rows = anew ? new Map() : before;
+    const rows = new Map(anew ? [] : before);
     const changes = new Map();
     for (const told of waiting) {
       const isKnown = before.has(told.key) || changes.has(told.key);
@@ -169,6 +178,7 @@ export class Watch {
   id = 0;
   /** Whether everything has arrived once. */
   isCurrent = false;
+  #isOver = false;
   #blind = null; // seconds, as reported by the edge
 
   constructor(what, { saved, ...handlers }, owner) {
@@ -204,6 +214,7 @@ export class Watch {
 
   /** Ends the watch: no handler is called after it. */
   end() {
+    this.#isOver = true;
     this.#owner.drop(this);
   }
 
@@ -214,20 +225,24 @@ export class Watch {
   }
 
   take({ current, ...frame }) {
-    for (const news of this.places.take(frame)) this.#handlers.onRows?.(news);
+    for (const news of this.places.take(frame)) this.#tell("onRows", news);
     if (!current) return;
     this.isCurrent = true;
-    this.#handlers.onCurrent?.();
+    this.#tell("onCurrent");
   }
 
   tellBlind(seconds) {
     if (seconds === this.#blind) return;
     this.#blind = seconds;
-    this.#handlers.onStale?.(seconds);
+    this.#tell("onStale", seconds);
   }
 
   tellEnd(error) {
-    this.#handlers.onEnd?.(error);
+    this.#tell("onEnd", error);
+  }
+
+  #tell(name, ...news) {
+    if (!this.#isOver) callHandler(this.#handlers, name, ...news);
   }
 }
 
@@ -235,7 +250,7 @@ export class Watch {
  * One live connection. `state` is "connecting", "open", "waiting" for the next attempt, or "closed", with the
  * StatecastError in `reason`. Options: `onState()` runs when it has changed, `onError(error)` for errors that end no
  * watch or all, `onWarning(error)` for a part of a request that the edge ignores; `WebSocket` is for platforms without
- * one.
+ * one. An error of a handler is reported as uncaught, and changes nothing here.
  */
 export class Statecast {
   #address;
@@ -248,8 +263,9 @@ export class Statecast {
   #need = "connect"; // the reason for the next call of credentials
   #renewed = false; // whether the last ones were refused, and newer ones have not worked yet
   #reconnectAt = 0; // as requested by an edge that stops
+  #accessEnds = 0;
   #checks = 0; // of silence, since the last frame
-  #lostAt = Date.now(); // null while a socket is open
+  #lostAt = now(); // null while a socket is open
   #timers = {}; // attempt, handshake, silence, ping, renewal
   #retries = new Map(); // by watch: timers
   #listening = typeof AbortController === "undefined" ? null : new AbortController(); // to the page
@@ -294,8 +310,11 @@ export class Statecast {
     const timer = setTimeout(() => cutter.abort(), CALL_TIMEOUT_MS);
     try {
       const options = { method, headers, cache: "no-store", signal: cutter.signal, body: body && JSON.stringify(body) };
-      const answer = await fetch(new URL(path, this.#address.replace(/^ws/, "http")), options);
-      const { error, message, ...content } = await answer.json().catch(() => ({}));
+      options.redirect = "manual"; // another address must not see the credentials
+      const answer = await fetch(new URL(path, this.#address.replace(/^ws/, "http")), options).catch(({ message }) => {
+        throw unreachable(message);
+      });
+      const { error, message, ...content } = (await answer.json().catch(() => null)) ?? {};
       if (answer.ok) return content;
       const reason = error?.message ?? message ?? `the server answers ${answer.status}`;
       throw new StatecastError(answer.status, reason, 1000 * answer.headers.get("Retry-After") || null);
@@ -323,7 +342,7 @@ export class Statecast {
     try {
       const { credentials, WebSocket = globalThis.WebSocket } = this.#options;
       const offers = [SUBPROTOCOL];
-      if (credentials) offers.push(TICKET + (await this.call("POST", "tickets", undefined, [this.#need, null])).ticket);
+      if (credentials) offers.push(TICKET + (await this.#ticket(this.#need, null)));
       const address = new URL(credentials ? "tickets/stream" : this.#address, this.#address);
       if (this.state !== "closed") this.#listen((this.#socket = new WebSocket(address.href, offers)));
     } catch (error) {
@@ -337,14 +356,27 @@ export class Statecast {
       clearTimeout(this.#timers.handshake);
       this.#checks = 0;
       this.#timers.silence = setInterval(() => this.#check(socket), SILENCE_CHECK_MS);
-      [this.#need, this.#lostAt] = ["connect", null];
-      for (const watch of this.#watches.values()) watch.tellBlind(null);
-      this.#become("open", null);
-      this.#ask([...this.#watches.values()].filter((watch) => !this.#retries.has(watch)));
     };
-    socket.onmessage = (event) => this.#receive(JSON.parse(event.data));
+    socket.onmessage = ({ data }) => {
+      try {
+        this.#receive(JSON.parse(data));
+      } catch ({ message }) {
+        const text = `the server sends a frame that is not of ${SUBPROTOCOL}: ${message}`;
+        this.#lost(socket, new StatecastError("malformed_frame", text));
+      }
+    };
     socket.onerror = () => setTimeout(() => this.#lost(socket, unreachable("the socket has failed")), 0); // a close event has more detail
     socket.onclose = ({ code, reason }) => this.#lost(socket, new StatecastError(code, reason || `closed with ${code}`));
+  }
+
+  /** Takes the limits of a new socket, and requests all watches; its handlers may begin and end some, or close. */
+  #greet({ max_request_bytes: largest = LARGEST_FRAME, expires_in_s: seconds }) {
+    const watches = [...this.#watches.values()].filter((watch) => !this.#retries.has(watch));
+    [this.#need, this.#lostAt, this.#largestFrame] = ["connect", null, largest];
+    this.#renewIn(seconds);
+    this.#become("open", null);
+    this.#ask(watches.filter((watch) => this.#watches.get(watch.id) === watch));
+    for (const watch of this.#watches.values()) watch.tellBlind(null);
   }
 
   #check(socket) {
@@ -357,7 +389,7 @@ export class Statecast {
     this.#stopTimers();
     socket.onopen = socket.onmessage = null;
     socket.close();
-    this.#lostAt ??= Date.now();
+    this.#lostAt ??= now();
     for (const { places } of this.#watches.values()) places.cut();
     this.#over(error);
   }
@@ -370,8 +402,9 @@ export class Statecast {
     if (renewable) [this.#need, this.#renewed] = ["expired", true];
     if (this.state === "closed" || (isFatal && !renewable)) return this.#end(error);
     const ceiling = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures++, LONGEST_PAUSE_MS);
-    const asked = Math.max(error.retryMs ?? 0, this.#reconnectAt - Date.now(), 0);
-    this.#timers.attempt = setTimeout(() => this.#connect(), asked || ceiling * (0.5 + Math.random() / 2));
+    const asked = Math.max(error.retryMs ?? 0, this.#reconnectAt - now(), 0);
+    const pause = Math.min(asked + ceiling * (0.5 + Math.random() / 2), LONGEST_TIMER_MS); // never all at once
+    this.#timers.attempt = setTimeout(() => this.#connect(), pause);
     this.#become("waiting", error);
   }
 
@@ -385,13 +418,12 @@ export class Statecast {
     this.#socket = null;
     this.#become("closed", error);
     socket?.close();
-    if (!error) return;
-    for (const watch of watches) queueMicrotask(() => watch.tellEnd(error));
-    this.#options.onError?.(error);
+    for (const watch of watches) error ? queueMicrotask(() => watch.tellEnd(error)) : watch.end();
+    if (error) callHandler(this.#options, "onError", error);
   }
 
   #lostFor() {
-    return this.#lostAt === null ? null : (Date.now() - this.#lostAt) / 1000;
+    return this.#lostAt === null ? null : (now() - this.#lostAt) / 1000;
   }
 
   #drop(watch) {
@@ -426,19 +458,16 @@ export class Statecast {
     this.#checks = 0;
     clearTimeout(this.#timers.ping);
     this.#timers.ping = null;
-    if (frame.hello) {
-      this.#largestFrame = frame.hello.max_request_bytes ?? LARGEST_FRAME;
-      return this.#renewIn(frame.hello.expires_in_s);
-    }
+    if (frame.hello) return this.#greet(frame.hello);
     [this.#failures, this.#renewed] = [0, false];
     if (frame.id) return this.#about(frame, this.#watches.get(frame.id));
     if (frame.ping) this.#takePing(frame.ping);
     if (frame.access) this.#renewIn(frame.access.expires_in_s);
-    if (frame.reconnect) this.#reconnectAt = Date.now() + (frame.reconnect.delay_ms ?? 0);
-    if (frame.warning) this.#options.onWarning?.(errorOf(frame.warning));
+    if (frame.reconnect) this.#reconnectAt = now() + (frame.reconnect.delay_ms ?? 0);
+    if (frame.warning) callHandler(this.#options, "onWarning", errorOf(frame.warning));
     if (!frame.error) return;
-    this.#options.onError?.(errorOf(frame.error));
-    if (frame.error.code === "ticket_refused") this.#renewAfter(frame.error.retry_ms ?? SHORTEST_TIMER_MS, new Date());
+    callHandler(this.#options, "onError", errorOf(frame.error));
+    if (frame.error.code === "ticket_refused") this.#renewLater(); // with another one
   }
 
   #about(frame, watch) {
@@ -450,9 +479,9 @@ export class Statecast {
       watch.places.forgetTokens();
       this.#send({ unwatch: [watch.id] });
       this.#ask([watch]);
-      return this.#options.onError?.(error);
+      return callHandler(this.#options, "onError", error);
     }
-    if (frame.ended && !frame.path?.length) this.#ended(errorOf(frame.ended), watch);
+    if (frame.ended && !frame.path?.length && this.#watches.has(watch.id)) this.#ended(errorOf(frame.ended), watch);
   }
 
   #ended(error, watch) {
@@ -473,25 +502,34 @@ export class Statecast {
 
   #renewIn(seconds) {
     if (!seconds || !this.#options.credentials) return;
-    const ahead = Math.min(seconds * RENEWED_AHEAD, LONGEST_AHEAD_S);
-    this.#renewAfter((seconds - ahead) * 1000, new Date(Date.now() + seconds * 1000));
+    this.#accessEnds = now() + seconds * 1000;
+    this.#renewLater();
   }
 
-  #renewAfter(pauseMs, until) {
+  /** Renews access in time, also after a failure, until the edge closes the socket. */
+  #renewLater() {
     clearTimeout(this.#timers.renewal);
-    const pause = Math.min(Math.max(pauseMs, SHORTEST_TIMER_MS), LONGEST_TIMER_MS);
-    this.#timers.renewal = setTimeout(() => this.#renew(until, this.#socket), pause);
+    const left = this.#accessEnds - now();
+    if (this.#socket === null || left <= 0) return;
+    const pause = Math.max(left * RENEWED_AT, left - LONGEST_AHEAD_MS, SHORTEST_TIMER_MS);
+    this.#timers.renewal = setTimeout(() => this.#renew(this.#socket), Math.min(pause, LONGEST_TIMER_MS));
   }
 
-  async #renew(until, socket) {
+  async #renew(socket) {
     try {
-      const { ticket } = await this.call("POST", "tickets", undefined, ["expiring", until]);
+      const ticket = await this.#ticket("expiring", new Date(Date.now() + this.#accessEnds - now()));
       if (socket === this.#socket) this.#send({ renew: { ticket } });
     } catch ({ message }) {
       if (socket !== this.#socket) return;
-      this.#options.onError?.(new StatecastError("not_renewed", `the access could not be renewed: ${message}`));
-      this.#renewAfter((until - Date.now()) * RENEWED_AHEAD, until); // until the edge closes the socket
+      callHandler(this.#options, "onError", new StatecastError("not_renewed", `the access could not be renewed: ${message}`));
+      this.#renewLater();
     }
+  }
+
+  async #ticket(need, until) {
+    const { ticket } = await this.call("POST", "tickets", undefined, [need, until]);
+    if (typeof ticket !== "string") throw unreachable("the server does not answer as ws-edge does: there is no ticket");
+    return ticket;
   }
 
   #stopTimers() {
@@ -501,7 +539,7 @@ export class Statecast {
 
   #become(state, reason) {
     Object.assign(this, { state, reason });
-    this.#options.onState?.(state);
+    callHandler(this.#options, "onState", state);
   }
 }
 
@@ -528,5 +566,15 @@ function merged(told, held, { sortField }) {
 
 /** A merge patch of one level: fields with new values, null for removed ones. */
 function patched(row, delta) {
-  return Object.fromEntries(Object.entries({ ...row, ...delta }).filter(([, value]) => value !== null));
+  return Object.fromEntries(Object.entries({ ...row, ...delta }).filter(([name]) => delta[name] !== null));
+}
+
+/** Calls a handler of the program, if it has one. Its error is the program's own: it is reported as uncaught. */
+function callHandler(handlers, name, ...news) {
+  try {
+    handlers[name]?.(...news);
+  } catch (error) {
+    if (globalThis.reportError) globalThis.reportError(error);
+    else Promise.reject(error);
+  }
 }

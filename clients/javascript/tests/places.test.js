@@ -47,6 +47,25 @@ test("a delta changes its fields, and null removes one", () => {
   assert.equal(places.rows().get("m1").sort, "other");
 });
 
+test("a delta keeps a null that a document had", () => {
+  const { places } = taken(
+    { watching: { message: "json" }, rows: [{ key: "a", row: { n: null, m: 1 } }], token: "A" },
+    { rows: [{ key: "a", delta: { m: 2, l: null } }], token: "B" },
+  );
+
+  assert.deepEqual(places.rows().get("a").row, { n: null, m: 2 });
+});
+
+test("a frame that fails changes nothing, and a map of rows stays as it is", () => {
+  const { places } = taken(begun("m1", "m2"));
+  const before = places.rows();
+  assert.throws(() => places.take({ rows: [{ key: "m1", left: true }, { key: "m9", delta: {} }], token: "B" }));
+  assert.deepEqual(keys(places), ["m1", "m2"]);
+
+  places.take({ watching: { ...MARKETS, resumed: true }, rows: [{ key: "m1", left: true }], token: "C" });
+  assert.deepEqual([[...before.keys()], keys(places)], [["m1", "m2"], ["m2"]]);
+});
+
 test("a delta of a row that is not there is an error", () => {
   assert.throws(() => taken(begun("m1"), { rows: [{ key: "m2", delta: {} }], token: "B" }), StatecastError);
 });

@@ -17,13 +17,17 @@ export class Socket {
     this.isClosed = true;
   }
 
-  opens() {
+  opens(limits = {}) {
     this.onopen();
-    this.tells({ hello: { protocol: 2, expires_in_s: 1000, max_watches: 1000 } });
+    this.tells({ hello: { protocol: 2, expires_in_s: 1000, max_watches: 1000, ...limits } });
   }
 
   tells(frame) {
-    this.onmessage({ data: JSON.stringify(frame) });
+    this.says(JSON.stringify(frame));
+  }
+
+  says(text) {
+    this.onmessage({ data: text });
   }
 
   ends(code, reason = "") {
@@ -44,12 +48,18 @@ export class Server {
   warnings = [];
   needs = [];
   tickets = [];
+  uncaught = [];
+  uptime = 0;
 
   constructor() {
+    mock.method(performance, "now", () => this.uptime);
+    globalThis.reportError = ({ message }) => this.uncaught.push(message);
     mock.timers.enable({ apis: ["setTimeout", "setInterval", "Date"], now: 1_000_000 });
-    globalThis.fetch = async () => {
-      const [status, headers] = this.tickets.shift() ?? [200, {}];
-      const body = status === 200 ? { ticket: "t" } : { error: { code: "no", message: "refused" } };
+    globalThis.fetch = async (address, options) => {
+      this.fetched = options;
+      const [status, headers, answer = { ticket: "t" }] = this.tickets.shift() ?? [200, {}];
+      if (status === 0) throw new TypeError("fetch failed");
+      const body = status === 200 ? answer : { error: { code: "no", message: "refused" } };
       return new Response(JSON.stringify(body), { status, headers });
     };
   }
@@ -69,13 +79,14 @@ export class Server {
       if (token instanceof Error) throw token;
       return { Authorization: token };
     };
-    this.client = new Statecast("http://edge.test/v1/stream", {
+    this.options = {
       ...(credentials.length && { credentials: answer }),
       WebSocket,
       onState: (state) => this.states.push(state),
       onError: ({ code }) => this.errors.push(code),
       onWarning: ({ code }) => this.warnings.push(code),
-    });
+    };
+    this.client = new Statecast("http://edge.test/v1/stream", this.options);
     return this.client;
   }
 
@@ -85,6 +96,7 @@ export class Server {
 
   /** Lets so much time pass, and what is due then. */
   async passes(milliseconds) {
+    this.uptime += milliseconds;
     mock.timers.tick(milliseconds);
     for (let turn = 0; turn < 5; turn += 1) await new Promise((done) => setImmediate(done));
   }
@@ -92,5 +104,6 @@ export class Server {
   ends() {
     this.client.close();
     mock.timers.reset();
+    mock.restoreAll();
   }
 }

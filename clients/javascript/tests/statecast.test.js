@@ -1,7 +1,7 @@
 /** What ends the client and what does not, how it resumes, renews and finds dead lines. Its server is scripted. */
 
 import assert from "node:assert/strict";
-import { afterEach, beforeEach, test } from "node:test";
+import { afterEach, beforeEach, mock, test } from "node:test";
 import { StatecastError } from "../statecast.js";
 import { Server } from "./server.js";
 
@@ -88,10 +88,10 @@ test("it comes back when the edge that stops has said", async () => {
   server.socket.opens();
   server.socket.tells({ reconnect: { delay_ms: 5000 } });
   server.socket.ends(1012);
-  await server.passes(4900);
-  assert.equal(server.sockets.length, 1);
+  await server.passes(5000);
+  assert.equal(server.sockets.length, 1, "all clients of the edge would come at once");
 
-  await server.passes(100);
+  await server.passes(250);
   assert.equal(server.sockets.length, 2);
 });
 
@@ -135,11 +135,12 @@ test("a ticket that is refused for a while is asked for again when the answer sa
   server.tickets = [[503, { "Retry-After": "20" }]];
   server.connect("any");
   await server.passes(0);
-  await server.passes(19_000);
+  await server.passes(20_000);
   assert.equal(server.client.state, "waiting");
 
-  await server.passes(1000);
+  await server.passes(250);
   assert.equal(server.sockets.length, 1);
+  assert.equal(server.fetched.redirect, "manual", "another address must not see the credentials");
 });
 
 test("credentials that cannot be had are asked for again, and those of a person who has left end the client", async () => {
@@ -162,7 +163,9 @@ test("access is renewed before it ends, and again when a ticket is refused", asy
   assert.deepEqual(server.socket.sent, [{ renew: { ticket: "t" } }]);
 
   server.socket.tells({ error: { code: "ticket_refused", message: "used", retry_ms: 1000 } });
-  await server.passes(1000);
+  await live(150_000);
+  assert.equal(server.socket.sent.length, 1);
+  await live(10_000);
   assert.equal(server.socket.sent.length, 2);
 
   server.socket.tells({ access: { expires_in_s: 100 } });
@@ -181,6 +184,28 @@ test("a line that is silent for 45 seconds is dead, and one with pings is not", 
 
   await server.passes(45_000);
   assert.deepEqual([server.client.reason.code, server.sockets[0].isClosed], ["unreachable", true]);
+});
+
+test("a line that spoke 40 seconds ago is not dead", async () => {
+  server.connect();
+  server.socket.opens();
+  await server.passes(14_000);
+  server.socket.tells({ ping: {} });
+  await server.passes(35_000);
+
+  assert.equal(server.client.state, "open");
+});
+
+test("the time of day may jump", async () => {
+  server.connect();
+  watched();
+  server.socket.opens();
+  server.socket.tells({ reconnect: { delay_ms: 5000 } });
+  mock.method(Date, "now", () => 0);
+  server.socket.ends(1012);
+  await server.passes(5250);
+
+  assert.equal(server.sockets.length, 2);
 });
 
 test("a handshake without an answer ends after 10 seconds", async () => {
@@ -282,6 +307,122 @@ test("errors and warnings of the edge reach the program, and end nothing", () =>
   server.socket.tells({ warning: { code: "unknown_field", message: "limmit is unknown" } });
 
   assert.deepEqual([server.errors, server.warnings, server.client.state], [["malformed_frame"], ["unknown_field"], "open"]);
+});
+
+test("no frame is larger than hello says", () => {
+  server.connect();
+  for (let number = 0; number < 9; number += 1) watched({ store: "orders-by-key", group: `order-${number}` });
+  server.socket.opens({ max_request_bytes: 128 });
+
+  const sizes = server.socket.sent.map((frame) => JSON.stringify(frame).length);
+  assert.ok(sizes.length > 3 && Math.max(...sizes) <= 128, String(sizes));
+});
+
+test("handlers that throw are reported, and stop nothing", async () => {
+  const fails = () => {
+    throw new StatecastError("mine", "a bug of the program");
+  };
+  server.connect();
+  Object.assign(server.options, { onState: fails, onError: fails, onWarning: fails });
+  const { watch } = watched(MARKETS, { onRows: fails, onCurrent: fails, onStale: fails });
+  const { told } = watched({ store: "orders-by-key", group: "o1" });
+  server.socket.opens();
+  const { "odds-by-match": markets, "orders-by-key": orders } = server.socket.watches;
+  server.socket.tells({ id: markets.id, watching: WATCHING, rows: [{ row: { id: "a" } }], token: "A", current: true });
+  server.socket.tells({ ping: { blind: [{ lag_s: 12 }] } });
+  server.socket.tells({ error: { code: "malformed_frame", message: "no JSON" }, warning: { code: "w", message: "m" } });
+  server.socket.tells({ id: orders.id, watching: WATCHING, rows: [{ row: { id: "b" } }], token: "B" });
+  await server.passes(0);
+
+  assert.deepEqual([watch.token, watch.isCurrent, told.stale, told.news.length], ["A", true, [12], 1]);
+  assert.deepEqual([server.socket.sent.length, new Set(server.uncaught)], [1, new Set(["a bug of the program"])]);
+
+  server.socket.ends(1006);
+  await server.passes(250);
+  assert.equal(server.sockets.length, 2);
+});
+
+test("no handler is called after the end of its watch, or of the client", async () => {
+  server.connect();
+  let [calls, watch] = [0, null];
+  const ends = (end) => () => {
+    calls += 1;
+    end();
+  };
+  const below = (id) => ({ id, watching: WATCHING, rows: [{ row: { id: "a" } }], token: "A", current: true, ended: { retry_ms: 1 } });
+  ({ watch } = watched(MARKETS, { onRows: ends(() => watch.end()), onCurrent: ends(() => {}) }));
+  server.socket.opens();
+  server.socket.tells(below(server.socket.watches["odds-by-match"].id));
+  await server.passes(300);
+  assert.deepEqual([calls, server.socket.sent.filter((frame) => frame.watch).length], [1, 1]);
+
+  watched(MARKETS, { onRows: ends(() => server.client.close()), onCurrent: ends(() => {}) });
+  server.socket.tells(below(server.socket.watches["odds-by-match"].id));
+  assert.equal(calls, 2);
+});
+
+test("a program may close the client when it opens, or begin watches", async () => {
+  server.connect();
+  server.options.onState = (state) => state === "open" && watched();
+  server.socket.opens();
+  assert.deepEqual(server.socket.sent.map(({ watch }) => watch.length), [1]);
+
+  server.options.onState = (state) => state === "open" && server.client.close();
+  server.socket.ends(1006);
+  await server.passes(250);
+  server.socket.opens();
+  assert.equal(server.client.state, "closed");
+  assert.equal(server.socket.sent.length, 0);
+});
+
+test("nothing is renewed for a client that was closed by a handler", async () => {
+  server.connect("any");
+  await server.passes(0);
+  server.socket.opens();
+  server.options.onError = () => server.client.close();
+  server.socket.tells({ error: { code: "ticket_refused", message: "used" } });
+  await server.passes(1_000_000);
+
+  assert.deepEqual(server.needs, ["connect"]);
+});
+
+for (const text of ["no JSON", "null"]) {
+  test(`the frame \`${text}\` ends the client with its reason`, () => {
+    server.connect();
+    server.socket.opens();
+    server.socket.says(text);
+
+    assert.deepEqual([server.client.state, server.client.reason.code], ["closed", "malformed_frame"]);
+    assert.match(server.client.reason.message, /not of statecast\.push\.v2/);
+  });
+}
+
+test("what is not the result of save is refused, and harms no other watch", () => {
+  server.connect();
+  for (const saved of [{}, [{}], [{ path: [], token: "A" }], [{ path: [], token: 7, rows: [] }]]) {
+    assert.throws(() => watched(MARKETS, { saved }), { code: "malformed_saved" });
+  }
+  watched();
+  server.socket.opens();
+  assert.equal(server.socket.sent[0].watch.length, 1);
+});
+
+test("an answer without a ticket, as of a hotel's network, is no ticket", async () => {
+  server.tickets = [[200, {}, { welcome: true }], [0]];
+  server.connect("any");
+  await server.passes(0);
+  assert.deepEqual([server.client.state, server.sockets.length], ["waiting", 0]);
+
+  await assert.rejects(server.client.call("GET", "stores"), { code: "unreachable" });
+});
+
+test("a pause of years is none of a moment", async () => {
+  server.tickets = [[503, { "Retry-After": "99999999" }]];
+  server.connect("any");
+  await server.passes(0);
+  await server.passes(1000);
+
+  assert.equal(server.client.state, "waiting");
 });
 
 test("an address that is none of a socket is refused at once", () => {
