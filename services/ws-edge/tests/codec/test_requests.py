@@ -4,11 +4,22 @@ import json
 from typing import Any
 
 import pytest
+from google.protobuf.struct_pb2 import Value
 
 from statecast.odds.v1.market_pb2 import Market
 from statecast.odds.v1.match_pb2 import Match
 from statecast.push.v2.push_pb2 import ClientFrame, PlaceToken, Renew, Step, Watch
-from ws_edge.codec.requests import ChannelRequest, ClientRequest, RefusedWatch, WatchRequest, read_binary, read_json
+from ws_edge.codec.requests import (
+    MARKS,
+    MAX_FIELDS,
+    MAX_UNKNOWN,
+    ChannelRequest,
+    ClientRequest,
+    RefusedWatch,
+    WatchRequest,
+    read_binary,
+    read_json,
+)
 from ws_edge.errors import MalformedFrameError
 from ws_edge.model.authorization import OwnerRule
 from ws_edge.model.questions import Question
@@ -19,6 +30,7 @@ STORES = {
     "odds-by-match": Store("odds-by-match", Market, True, EVERYONE),
     "market-by-key": Store("market-by-key", Market, False, EVERYONE),
     "matches": Store("matches", Match, True, EVERYONE),
+    "documents": Store("documents", Value, False, EVERYONE),
 }
 MARKETS = {"store": "odds-by-match", "group": "m1"}
 
@@ -81,6 +93,43 @@ def test_all_parts_of_a_frame_count() -> None:
 
     assert request.unwatch == [1, 2]
     assert (request.ticket, request.ping, request.parts) == ("x", True, 3)
+
+
+@pytest.mark.parametrize(
+    ("frame", "parts"),
+    [
+        ({"unwatch": [0, 0, 0]}, 3),
+        ({"watch": [0, {}, {"id": -1}]}, 3),
+        ({"x": 1, "y": 2}, 2),
+        ({"watch": [{"id": 1, **MARKETS, "below": [{"path": [name], "token": "t"} for name in "abc"]}]}, 4),
+    ],
+)
+def test_faults_and_tokens_of_places_count_as_well(frame: dict[str, Any], parts: int) -> None:
+    assert read(**frame).parts == parts
+
+
+def test_a_few_unknown_fields_are_named() -> None:
+    unknown = {f"x{number}": 0 for number in range(5000)}
+
+    assert len(read(**unknown).unknown) == MAX_UNKNOWN
+
+
+def test_a_text_without_an_end_is_looked_at_once() -> None:
+    """A frame of 64 KiB held the loop for 13 s, as each quote in it was taken for a beginning."""
+    text = '"' + '\\"' * 100 + "[" * 100
+
+    assert MARKS.findall(text) == [text]
+
+
+@pytest.mark.parametrize("where", ["watch", "step"])
+def test_a_list_of_fields_is_bounded(where: str) -> None:
+    fields = {"fields": [f"x{number}" for number in range(MAX_FIELDS + 1)]}
+    step = {"store": "documents", "group_field": "x"}
+    watch = {"store": "documents", "group": "g", "steps": [step | (fields if where == "step" else {})]}
+    refused = refusal(**watch | (fields if where == "watch" else {}))
+
+    assert refused.error.code == "malformed_watch"
+    assert str(MAX_FIELDS) in str(refused.error)
 
 
 def test_unknown_fields_are_ignored_and_named() -> None:

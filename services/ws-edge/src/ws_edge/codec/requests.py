@@ -22,9 +22,14 @@ from ws_edge.model.stores import Store, Stores, check_key_part, find
 
 M = TypeVar("M", bound=Message)
 MAX_ID = 2**32 - 1
+MAX_UNKNOWN = 16
+"""Most unknown fields of a watch, or of a frame beside its watches, that are named."""
+MAX_FIELDS = 256
+"""Most names in a list of fields: each row is compared with all of them, and a store of JSON has any names."""
 MAX_DIGITS = 1000
 MAX_DEPTH = 16
-MARKS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+MARKS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
+"""A text without an end is a mark as well: else each quote in it would be looked at as its beginning, for seconds."""
 OPENING, CLOSING = frozenset("[{"), frozenset("]}")
 AN_ID = f"an id is a whole number from 1 to {MAX_ID}"
 CHANNEL_FIELDS = frozenset({"id", "channel", "token", "below"})
@@ -84,8 +89,9 @@ class ClientRequest:
 
     @property
     def parts(self) -> int:
-        """The number of watches to begin and to end."""
-        return len(self.unwatch) + len(self.watches)
+        """The number of watches to begin and to end, of tokens of places below, and of faults to report."""
+        tokens = sum(len(each.below) for each in self.watches if not isinstance(each, RefusedWatch))
+        return len(self.unwatch) + len(self.watches) + tokens + len(self.errors) + len(self.unknown)
 
 
 def read_json(text: str | bytes, stores: Stores) -> ClientRequest:
@@ -146,13 +152,16 @@ def watch_request(message: Watch, stores: Stores) -> WatchRequest:
 def known_fields(
     document: Mapping[str, Any], message: Descriptor, unknown: list[UnknownField], above: str = ""
 ) -> dict[str, Any]:
-    """Returns the document with the fields that the message and its submessages have, and adds others to `unknown`.
+    """Returns the document with the fields that the message and its submessages have.
 
-    Watches in a frame stay as they are: they are read by themselves.
+    Adds others to `unknown`, as long as that has fewer than MAX_UNKNOWN. Watches in a frame stay as they are: they are
+    read by themselves.
     """
     fields, kept = _messages_of(message), dict[str, Any]()
     for name, value in document.items():
         if name not in fields:
+            if len(unknown) >= MAX_UNKNOWN:
+                continue
             shown = above + name[:80].encode(errors="backslashreplace").decode()
             hint = suggest(shown.removeprefix(above), list(message.fields_by_name))
             unknown.append(UnknownField(shown, f"{shown} is unknown and ignored; {hint}"))
@@ -247,13 +256,19 @@ def _watch_request(message: Watch, stores: Stores) -> WatchRequest:
 
 
 def fields_of(store: Store, names: Iterable[str]) -> tuple[str, ...]:
-    """Returns the names of fields, sorted. Raises MalformedFrameError for a field that the store's rows do not have."""
-    for name in names:
+    """Returns the names of fields, sorted.
+
+    Raises MalformedFrameError for a field that the store's rows do not have, and for more than MAX_FIELDS.
+    """
+    distinct = sorted(set(names))
+    if len(distinct) > MAX_FIELDS:
+        raise MalformedFrameError(f"fields: there are {len(distinct)} names: give at most {MAX_FIELDS}, or none")
+    for name in distinct:
         if store.message is not Value and name not in store.message.DESCRIPTOR.fields_by_name:
             hint = suggest(name, store.message.DESCRIPTOR.fields_by_name)
             raise MalformedFrameError(f"fields: a row of {store.name} has no field {name[:80]!r}; {hint}")
         check_key_part("fields", name)
-    return tuple(sorted(set(names)))
+    return tuple(distinct)
 
 
 def _below(message: Watch) -> dict[Path, str]:
