@@ -64,6 +64,7 @@ class ChannelWatch(Subscriber):
     def __post_init__(self) -> None:
         self._expiry = ExpiryTimer(self.watches.context.wall_clock, self._expire)
         self._below = dict(self.request.below)
+        self.request = self.request._replace(below={})  # which lives longer than these
 
     @property
     def id(self) -> int:

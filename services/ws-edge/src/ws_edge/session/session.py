@@ -73,6 +73,7 @@ class Session:
                 request = self._read(event)
                 await self._throttle(cost_of(event) + request.parts)
                 self.act(request, expiry)
+                del event, request  # an idle socket would keep them
                 await self.writer.catch_up()
             code = int(event.get("code") or 1005)
             if event.get(BY_PROTOCOL):

@@ -54,7 +54,9 @@ class Tree:
     _owes_current: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
-        self._below = dict(self.request.below)
+        self._below = dict(self.request.below) if self.request.steps else {}
+        # Each token is taken once, and the request lives as long as the watch.
+        self.request = self.request._replace(below={})
 
     @property
     def id(self) -> int:
