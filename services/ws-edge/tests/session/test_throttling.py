@@ -5,9 +5,11 @@ import json
 from typing import Any
 
 import pytest
+from uvicorn.protocols.utils import ClientDisconnected
 
 from testkit.waiting import scaled
 from testkit.ws_edge.edge import RunningEdge, until
+from testkit.ws_edge.one_socket import OneSocket
 from testkit.ws_edge.stream import stream_client
 
 SLOWLY: dict[str, Any] = {"consumer_frames_per_s": 4, "frames_burst_s": 1}
@@ -66,6 +68,30 @@ async def test_a_throttled_socket_is_closed_as_soon_as_any_other(how: str) -> No
             await socket.wait_closed()
 
     assert socket.close_code == {"drain": 1012, "expiry": 4401}[how]
+
+
+async def test_the_debt_of_a_consumer_is_none_of_others_behind_its_address() -> None:
+    """Each socket may owe a frame of 64,000 parts: with 1,000 sockets, all at the address stood still for hours."""
+    limits: dict[str, Any] = {"consumer_frames_per_s": 10, "address_frames_per_s": 100}
+    async with RunningEdge(**limits, frames_burst_s=5) as edge, stream_client(edge) as flooding:
+        await flooding.say(unwatch=[1] * 20_000)
+        await until(lambda: throttled_s(edge) > 1000)
+        quotas = edge.parts.sockets.admission.quotas
+        [address] = [each for each in quotas.accounts.values() if each.name == "this address"]
+
+        assert address.budget.pay(0, quotas.clock()) == 0
+        flooding.socket.transport.abort()  # a close would wait for an answer
+
+
+async def test_a_throttled_socket_ends_when_its_client_is_gone() -> None:
+    async def send(_event: Any) -> None:
+        raise ClientDisconnected
+
+    async with asyncio.timeout(scaled(20)), OneSocket() as socket:
+        socket.session.reservation.accounts[0].budget.rate = 0.001
+        await socket.send(json.dumps({"unwatch": [1] * 20_000}))
+        socket.session.writer.send = send
+        await socket.passes(30)
 
 
 async def test_a_pong_that_the_edge_does_not_read_yet_is_waited_for() -> None:

@@ -1,7 +1,7 @@
 """Quotas: the use of this edge by each consumer and each address over all sockets, and the limits of that use."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Self
@@ -210,6 +210,14 @@ class QuotaReservation:
         """Takes the cost from both budgets; returns for how many seconds the socket is not to be read on."""
         now = self.clock()
         return max(account.budget.pay(cost, now) for account in self.accounts)
+
+    def pay_in_turn(self, cost: float) -> Iterator[float]:
+        """As `pay`, but takes the cost from the second budget when it is asked for a second time to wait.
+
+        The address pays once its consumer owes nothing: one consumer's debt would stop all others behind the address.
+        """
+        for account in self.accounts:
+            yield account.budget.pay(cost, self.clock())
 
 
 @dataclass

@@ -33,6 +33,8 @@ class SocketWriter:
     clock: Callable[[], float]
     end_code: int | None = field(default=None, init=False)
     """The close code if this side or the protocol has ended the socket; then nothing more is sent."""
+    is_lost: bool = field(default=False, init=False)
+    """Whether nothing can be sent any more, as the client is gone. The socket's reader hears of that when it reads."""
     writing_since: float | None = field(default=None, init=False)
     """When the frames that are being sent were handed to the socket; None while nothing is sent."""
     sent_at: float = field(init=False)
@@ -132,7 +134,8 @@ class SocketWriter:
                     await self.send({"type": "websocket.send", FRAMES: frames})
                     self.tally.sent += len(frames)
         except OSError:
-            return  # the socket is closed; its reader hears of it as well
+            self.is_lost = True
+            return
         finally:
             self.writing_since = None
             self._is_writing = False

@@ -132,13 +132,15 @@ class Session:
             return ClientRequest(errors=[error])
 
     async def _throttle(self, cost: float) -> None:
-        """Pays for a frame; returns when its budgets owe nothing any more, or the socket ends."""
-        wait_s = self.reservation.pay(cost)
-        self.throttled_s += wait_s
-        self.context.metrics.throttled_seconds.inc(wait_s)
-        while wait_s > 0 and self.writer.end_code is None:
-            await asyncio.sleep(min(wait_s, THROTTLE_STEP_S))
-            wait_s -= THROTTLE_STEP_S
+        """Pays for a frame; returns when its budgets owe nothing any more, or the socket ends or is lost."""
+        for wait_s in self.reservation.pay_in_turn(cost):
+            self.throttled_s += wait_s
+            self.context.metrics.throttled_seconds.inc(wait_s)
+            while wait_s > 0:
+                await asyncio.sleep(min(wait_s, THROTTLE_STEP_S))
+                if self.writer.end_code is not None or self.writer.is_lost:
+                    return
+                wait_s -= THROTTLE_STEP_S  # noqa: PLW2901
 
     def _renew(self, ticket: str, expiry: ExpiryTimer) -> None:
         try:
