@@ -1,12 +1,10 @@
 """Queries are encoded once and joined; results name newer, absent and failed keys."""
 
-import asyncio
-
 import pytest
 
 from statecast.orders.v1.order_pb2 import Order
 from statecast.query.v1.query_pb2 import KeyResult
-from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, BatchGetStatesResponse, ScanStatesResponse
+from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, BatchGetStatesResponse
 from statecast.state.v1.state_pb2 import Position as PositionProto
 from statecast.state.v1.state_pb2 import StateKey
 from testkit.ws_edge.fake_query_service import SHIPPED_STORES
@@ -26,7 +24,6 @@ from ws_edge.upstream.queries import (
     RangeResult,
     batch,
     failure_of,
-    page,
     results,
 )
 
@@ -155,25 +152,6 @@ def test_a_lag_from_the_bound_on_is_that_of_the_partition_of_each_key() -> None:
     assert (current.lag_ms, unchanged.lag_ms) == (0, 5000)
     assert isinstance(changed, RangeResult)
     assert changed.lag_ms == 5000
-
-
-async def test_others_get_their_turns_while_a_page_is_decoded() -> None:
-    response, turns = ScanStatesResponse(), 0
-    for number in range(1000):
-        response.states.add(key=StateKey(group="alice", member=str(number)), payload=Order().SerializeToString())
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    other = asyncio.create_task(count())
-    read = await page(MEMBERS, response, 5000)
-    other.cancel()
-
-    assert [state.key.member for state in read.states] == [state.key.member for state in response.states]
-    assert turns >= 10
 
 
 def test_a_range_that_fails_is_a_failure() -> None:

@@ -8,13 +8,15 @@ import pytest
 import structlog
 
 from statecast.orders.v1.order_pb2 import Order
+from statecast.query.v1.query_service_pb2 import ScanStatesResponse
+from statecast.state.v1.state_pb2 import StateKey
 from testkit.ws_edge.edge import Clock, FakeQueryService, until
 from testkit.ws_edge.fake_query_service import SHIPPED_STORES
 from ws_edge.errors import MalformedFrameError, RequestError, UnavailableError
 from ws_edge.model.questions import Question
 from ws_edge.model.states import Position, StoreKey
 from ws_edge.upstream.queries import Page, Progress, Query, RangeResult, Result, Scan
-from ws_edge.upstream.query_client import QueryClient, ShardWatch
+from ws_edge.upstream.query_client import QueryClient, ShardWatch, decoded
 
 STORE = SHIPPED_STORES["orders-by-key"]
 QUESTIONS = [Question(STORE, f"order-{n}") for n in range(10)]
@@ -288,3 +290,22 @@ async def test_the_log_says_once_why_a_store_is_not_read(service: FakeQueryServi
     [said] = [each for each in logs if each["event"] == "query_declined"]
     assert (said["log_level"], said["store"]) == ("error", STORE.name)
     assert "scripted to fail" in said["reason"]
+
+
+async def test_others_get_their_turns_while_a_page_is_decoded() -> None:
+    response, turns = ScanStatesResponse(), 0
+    for number in range(1000):
+        response.states.add(key=StateKey(group="alice", member=str(number)), payload=Order().SerializeToString())
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(count())
+    states = await decoded(STORE, response)
+    other.cancel()
+
+    assert [state.key.member for state in states] == [state.key.member for state in response.states]
+    assert turns >= 10

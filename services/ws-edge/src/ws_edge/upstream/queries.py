@@ -1,7 +1,6 @@
 """Queries as they go over the wire, and their results; with listed_stores, all that reads messages of query.v1."""
 
-import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,9 +27,6 @@ from ws_edge.model.stores import Store
 
 MAX_REQUEST_BYTES = 3 << 20
 """The most that the queries of a request take together: a query service reads requests of 4 MiB by default."""
-
-DECODED_AT_ONCE = 100
-"""How many rows of a page are decoded before sockets get their turn: about half a millisecond."""
 
 INVALID_ARGUMENT = 3
 NOT_FOUND = 5
@@ -177,13 +173,14 @@ def results(queries: Sequence[Query], response: BatchGetStatesResponse, stale_af
     return ordered
 
 
-async def page(store: Store, response: ScanStatesResponse, stale_after_ms: int) -> Page:
-    """Returns the rows of a page; other tasks get their turns meanwhile."""
-    states, freshness = list[KeyState](), response.freshness
-    for number, state in enumerate(response.states, start=1):
-        states.append(_decode(store, _key(store, state.key), state))
-        if number % DECODED_AT_ONCE == 0:
-            await asyncio.sleep(0)
+def rows(store: Store, response: ScanStatesResponse) -> Iterator[KeyState]:
+    """Returns the rows of a page, and decodes each when it is taken."""
+    return (_decode(store, _key(store, state.key), state) for state in response.states)
+
+
+def page(states: list[KeyState], response: ScanStatesResponse, stale_after_ms: int) -> Page:
+    """Returns a page with its rows."""
+    freshness = response.freshness
     position, lag_ms = _position(freshness.current_through), _lag_ms(freshness, stale_after_ms)
     return Page(states, response.next_page_token, position, position, lag_ms)
 
