@@ -40,13 +40,19 @@ class Peer:
 
 
 @asynccontextmanager
-async def server(*scripts: Callable[[Peer], Awaitable[None]]) -> AsyncIterator[str]:
-    """Runs one script for each connection, the last one again for all that follow; yields the address."""
+async def server(*scripts: Callable[[Peer], Awaitable[None]], greets: bool = True) -> AsyncIterator[str]:
+    """Runs one script for each connection, the last one again for all that follow; yields the address.
+
+    Before the script it sends `hello`, if it greets.
+    """
     left = list(scripts)
 
     async def handle(socket: ServerConnection) -> None:
         script = left.pop(0) if len(left) > 1 else left[0]
-        await script(Peer(socket))
+        peer = Peer(socket)
+        if greets:
+            await peer.say(hello={"protocol": 2})
+        await script(peer)
 
     async with serve(handle, "127.0.0.1", 0, subprotocols=[SUBPROTOCOL]) as running:
         yield f"ws://127.0.0.1:{next(iter(running.sockets)).getsockname()[1]}"

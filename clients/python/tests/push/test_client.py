@@ -1,6 +1,7 @@
 """The live client against a server that is scripted frame by frame."""
 
 import asyncio
+import json
 import secrets
 
 import pytest
@@ -46,6 +47,28 @@ async def test_watches_of_one_turn_leave_in_few_frames_while_it_reads() -> None:
 
     assert asked == groups
     assert set(frames[:-1]) == {8}, "as many as 64 KiB hold"
+
+
+async def test_no_frame_is_larger_than_hello_says() -> None:
+    frames: list[dict[str, list[object]]] = []
+    all_asked = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        for _ in range(3):
+            await (await peer.socket.ping())  # time enough to send
+        await peer.say(hello={"max_request_bytes": 128})
+        while sum(len(frame["watch"]) for frame in frames) < 9:
+            frames.append(await peer.next_frame())
+        all_asked.set()
+        await peer.socket.wait_closed()
+
+    async with server(script, greets=False) as address, PushClient(address) as client:
+        for number in range(9):
+            client.watch(STORE, f"order-{number}")
+        async with asyncio.timeout(scaled(30)):
+            await all_asked.wait()
+
+    assert max(len(json.dumps(frame, separators=(",", ":"))) for frame in frames) <= 128
 
 
 async def test_a_slow_reader_gets_the_newest_and_the_number_that_it_replaces() -> None:
@@ -176,3 +199,18 @@ async def test_it_must_be_entered_and_ends_its_watches() -> None:
         await anext(watch)
     with pytest.raises(PushError, match="closed"):
         client.watch(STORE, GROUP)
+
+
+async def test_what_was_saved_before_the_first_rows_begins_with_all_rows() -> None:
+    async def script(peer: Peer) -> None:
+        requests = (await peer.next_frame())["watch"]
+        for request in requests:
+            await peer.say(id=request["id"], watching={})
+            await peer.change(1, number=request["id"])
+        assert [(each.get("token"), each["delta"]) for each in requests] == [(None, True)] * 2
+        await peer.socket.wait_closed()
+
+    async with server(script) as address, PushClient(address) as client:
+        watch = client.watch(STORE, GROUP)
+
+        assert await next_offset(client.watch(STORE, GROUP, resume=watch.saved())) == 1

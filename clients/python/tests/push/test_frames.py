@@ -103,3 +103,15 @@ def _sent(requests: Requests) -> dict[str, Any]:
     (frame,) = requests.frames(65_536)
     sent: dict[str, Any] = json.loads(frame)
     return sent
+
+
+def test_no_frame_is_larger_than_the_edge_takes_however_many_watches_end() -> None:
+    watches = [Watch(push_pb2.Watch(store="s"), None, lambda _: None, lambda _: None) for _ in range(100)]
+    requests = Requests(watches)
+    requests.frames(256)
+    for watch in watches:
+        requests.unwatch(watch)
+    frames = requests.frames(256)
+
+    assert max(len(frame) for frame in frames) <= 256
+    assert [number for frame in frames for number in json.loads(frame)["unwatch"]] == [*range(1, 101)]

@@ -77,6 +77,18 @@ def test_a_delta_changes_fields_and_removes_those_that_are_null() -> None:
     assert values(places) == {"m1": {"market_id": "m1", "price": 2, "gone": None}}
 
 
+def test_a_frame_that_fails_changes_nothing_and_a_mapping_of_rows_stays_as_it_is() -> None:
+    places = begun(market("m1"), market("m2"))
+    before = places[()].rows
+    with pytest.raises(PushError):
+        places.take({"rows": [{"key": "m1", "left": True}, {"key": "m9", "delta": {}}], "token": "B"})
+
+    assert list(values(places)) == ["m1", "m2"]
+    places.cut()
+    places.take({"watching": MARKETS | {"resumed": True}, "rows": [{"key": "m1", "left": True}], "token": "C"})
+    assert (list(before), list(values(places))) == (["m1", "m2"], ["m2"])
+
+
 def test_a_delta_without_its_row_is_an_error() -> None:
     with pytest.raises(PushError, match="the row `m9`"):
         begun(market("m1")).take({"rows": [{"key": "m9", "delta": {"price": 2}}], "token": "B"})
@@ -177,9 +189,11 @@ class TestQueries:
         assert list(places) == [(), ("m2",)]
 
     def test_what_is_saved_resumes(self, places: Places) -> None:
+        places.take({"rows": [{"key": "m1", "row": {}, "commit_time": "2026-11-28T10:00:00Z"}], "token": "M"})
         again = Places(places.saved())
 
         assert again.tokens() == places.tokens()
+        assert again[()].rows == places[()].rows
         assert again[("m1",)].rows == places[("m1",)].rows
 
 

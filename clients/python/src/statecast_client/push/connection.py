@@ -38,7 +38,7 @@ class _Opening(connect):
 
 
 class Connection:
-    """One socket at a time. `on_open` is run for each new one, while it is read; `on_frame` gets each frame."""
+    """One socket at a time. `on_open` is run after each `hello`, while it is read; `on_frame` gets each other frame."""
 
     def __init__(
         self,
@@ -149,7 +149,6 @@ class Connection:
             text = f"{address} does not speak {SUBPROTOCOL}: give the socket /v1/stream of ws-edge"
             return Ending(Then.END, PushError(text))
         self._need, self.reason = "connect", None
-        self._opening = asyncio.create_task(self._on_open())
         self.opened.set()
         while True:
             try:
@@ -166,6 +165,7 @@ class Connection:
         if "hello" in frame:
             self.max_request_bytes = frame["hello"].get("max_request_bytes", MAX_REQUEST_BYTES)
             self._expires_in(frame["hello"].get("expires_in_s", 0), address)
+            self._opening = asyncio.create_task(self._on_open())
             return
         self._backoff.reset()
         self._renewed = False

@@ -82,7 +82,7 @@ class Place:
 
     def commit(self, path: Path, token: str) -> Change:
         """Applies the waiting rows, so that `rows` are as of `token`. Raises PushError for a delta without its row."""
-        held, change = {} if self.is_anew else self.rows, Change(path, token=token)
+        held, change = {} if self.is_anew else dict(self.rows), Change(path, token=token)
         for frame in self._waiting:
             key = str(frame.get("key", self._field(frame.get("row"), "key_field")))
             if "row" in frame or "delta" in frame:
@@ -184,9 +184,7 @@ class Places:
         """Returns rows and tokens as JSON, to resume from."""
         saved: dict[str, Any] = {"below": []}
         for path, token in self.tokens():
-            rows = [
-                {"key": each.key, "sort": each.sort, "row": each.value} for each in self._places[path].rows.values()
-            ]
+            rows = [_saved(row) for row in self._places[path].rows.values()]
             if path:
                 saved["below"].append({"path": [*path], "rows": rows, "token": token})
             else:
@@ -219,3 +217,8 @@ class Places:
                 place.commit((), each["token"])
         except (AttributeError, KeyError, TypeError, PushError) as error:
             raise PushError("`resume` is neither `saved()` of a watch nor a page with rows and token") from error
+
+
+def _saved(row: Row) -> Frame:
+    time = {"commit_time": row.commit_time} if row.commit_time else {}
+    return {"key": row.key, "sort": row.sort, "row": row.value, **time}

@@ -9,6 +9,7 @@ from statecast_client.push.watches import Watch
 MAX_REQUEST_BYTES = 65_536
 """The largest frame of a client, until `hello` names another size."""
 _ENVELOPE = len('{"unwatch":,"watch":[]}')
+_NUMBER = len("4294967295,")
 
 
 class Requests:
@@ -42,8 +43,10 @@ class Requests:
 
     def frames(self, max_bytes: int) -> list[str]:
         """Takes the waiting requests; returns frames of at most so many bytes."""
-        frames: list[dict[str, list[Any]]] = [{"unwatch": self._unwatched} if self._unwatched else {}]
-        size = _ENVELOPE + len(text_of(self._unwatched))
+        fitting, ended = max((max_bytes - _ENVELOPE) // _NUMBER, 1), self._unwatched
+        frames: list[dict[str, list[Any]]]
+        frames = [{"unwatch": ended[start : start + fitting]} for start in range(0, len(ended), fitting)] or [{}]
+        size = _ENVELOPE + len(text_of(frames[-1].get("unwatch", [])))
         for watch in self._unasked:
             self._number += 1
             self.by_number[self._number] = watch

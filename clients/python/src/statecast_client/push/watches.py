@@ -30,6 +30,8 @@ class Watch:
         stale: Callable[["Watch"], float | None],
     ) -> None:
         """`request` has no token. `unwatch` ends the watch at the server; `stale` returns how far it is behind."""
+        if resume is not None and not resume.keys() - {"below"} and not resume.get("below"):
+            resume = None  # saved before the first token
         places = () if resume is None else (resume, *resume.get("below", ()))
         request.delta = not request.channel and all("rows" in place for place in places)
         self._request: dict[str, Any] = MessageToDict(request, preserving_proto_field_name=True)
