@@ -35,7 +35,7 @@ private const val LONGEST_REASON = 4096L
 private const val SUBPROTOCOLS = "Sec-WebSocket-Protocol"
 private const val NORMAL = 1000
 private const val SWITCHING = 101
-private val log = Logger.getLogger("io.statecast.push")
+internal val log: Logger = Logger.getLogger("io.statecast.push")
 
 /** Runs one socket at a time, in one coroutine. Calls [onOpen] after each hello, and [onFrame] for each frame. */
 internal class Connection(

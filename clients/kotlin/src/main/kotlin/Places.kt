@@ -77,6 +77,11 @@ private class LivePlace {
         isAnew = place.token.isEmpty()
     }
 
+    fun forgetToken() {
+        place = place.copy(token = "")
+        cut()
+    }
+
     fun collect(rows: List<JsonObject>) = waiting.addAll(rows)
 
     fun commit(path: Path, token: String): Change {
@@ -164,6 +169,8 @@ internal class Places(resume: JsonObject? = null) {
         places.values.forEach(LivePlace::cut)
     }
 
+    fun forgetTokens() = places.values.forEach(LivePlace::forgetToken)
+
     /** Takes a frame about the watch; returns its changes. Throws PushException for a wrong one. */
     fun take(frame: JsonObject): List<Change> {
         val path = frame.path()
@@ -221,6 +228,7 @@ private fun saved(row: Row) = buildJsonObject {
     put("key", row.key)
     putText("sort", row.sort)
     put("row", row.value)
+    row.commitTime?.let { put("commit_time", it) }
 }
 
 private fun Path.startsWith(top: Path) = size >= top.size && subList(0, top.size) == top

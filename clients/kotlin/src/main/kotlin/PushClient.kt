@@ -137,7 +137,7 @@ public class PushClient internal constructor(
     private fun begin(resume: String?, query: JsonObjectBuilder.(List<JsonObject>) -> Unit): Watch = synchronized(lock) {
         ended?.let { throw it }
         val watch = try {
-            val saved = resume?.let { Json.parseToJsonElement(it).jsonObject }
+            val saved = resume?.let { Json.parseToJsonElement(it).jsonObject }?.takeIf(::hasPlaces)
             val places = saved?.let { listOf(it) + it.parts("below") }.orEmpty()
             Watch(buildJsonObject { query(places) }, saved, lock, ::unwatch, ::stale)
         } catch (error: RuntimeException) { // a part is missing or has another type
@@ -188,8 +188,10 @@ public class PushClient internal constructor(
         try {
             watch.take(frame)
         } catch (error: PushException) {
-            unwatch(watch)
-            watch.finish(error)
+            log.warning("a watch begins anew: ${error.message}")
+            requests.unwatch(watch)
+            watch.forgetTokens()
+            request(watch)
             return
         }
         if (frame.path().isEmpty()) frame.part("ended")?.let { end(watch, it) }
@@ -228,6 +230,9 @@ public class PushClient internal constructor(
         connection.state.value = State.CLOSED
     }
 }
+
+/** Returns whether a token had come when it was saved. */
+private fun hasPlaces(saved: JsonObject) = saved.parts("below").isNotEmpty() || (saved - "below").isNotEmpty()
 
 private fun JsonObjectBuilder.putRange(range: Step) {
     put("store", range.store)

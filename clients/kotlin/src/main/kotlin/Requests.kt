@@ -34,9 +34,9 @@ internal class Requests(watches: Collection<Watch> = emptyList()) {
 
     /** Takes the waiting requests; returns frames of at most so many bytes. */
     fun frames(maxBytes: Long): List<String> {
-        val frames = mutableListOf<String>()
-        if (unwatched.isNotEmpty()) frames += """{"unwatch":${unwatched.joinToString(",", "[", "]")}}"""
-        val room = maxBytes - """{"watch":[]}""".length
+        val room = maxBytes - """{"unwatch":[]}""".length
+        val fitting = (room / "4294967295,".length).toInt().coerceAtLeast(1)
+        val frames = unwatched.chunked(fitting) { it.joinToString(",", """{"unwatch":[""", "]}") }
         val batches = mutableListOf<MutableList<String>>()
         var free = 0L
         for (watch in unasked) {

@@ -87,6 +87,9 @@ public class Watch internal constructor(
         state.cut()
     }
 
+    /** Lets the watch begin anew: the rows stay until others replace them. */
+    internal fun forgetTokens() = state.forgetTokens()
+
     /** Takes a frame about the watch. Throws PushException for a frame that contradicts the rows. */
     internal fun take(frame: JsonObject) {
         for (change in state.take(frame)) {

@@ -6,6 +6,7 @@ import kotlin.time.Duration.Companion.milliseconds
 import kotlin.time.Duration.Companion.seconds
 import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.launch
+import kotlinx.serialization.json.jsonArray
 import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.Assertions.assertNull
 import org.junit.jupiter.api.Assertions.assertThrows
@@ -253,6 +254,14 @@ class ClientTest {
         assertEquals(emptyMap<String, Row>(), page.rows)
     }
 
+    @Test
+    fun `what was saved before the first rows begins with all rows`() = withServer { server ->
+        server.client.watch("s", "g", resume = server.client.watch("s", "g").save())
+        server.opens()
+
+        assertEquals(listOf(null to "true", null to "true"), server.socket.watches.map { it["token"] to it["delta"]?.text })
+    }
+
     @ParameterizedTest
     @ValueSource(strings = ["", "[]", """{"rows":[]}""", """{"rows":[7],"token":"1"}""", """{"token":"1","below":[{}]}"""])
     fun `what is neither saved nor a page is refused`(wrong: String) = withServer { server ->
@@ -276,6 +285,18 @@ class ClientTest {
         assertTrue(server.socket.watches[0].parts("below").size in 20..30)
     }
 
+    @Test
+    fun `no frame is larger than the edge takes, however many watches end`() = withServer { server ->
+        val watches = List(100) { server.client.watch("s", "g") }
+        server.opens("""{"hello":{"max_request_bytes":256}}""")
+        watches.forEach(Watch::unwatch)
+        server.settles()
+        val frames = server.socket.sent.filter { "unwatch" in it }
+
+        assertTrue(frames.all { it.toString().length <= 256 }, "$frames")
+        assertEquals((1..100).toList(), frames.flatMap { it.getValue("unwatch").jsonArray }.map { it.text.toInt() })
+    }
+
     @ParameterizedTest
     @ValueSource(strings = ["no json", "[1]", """{"id":"one"}""", """{"id":1,"rows":{}}""", """{"ping":7}"""])
     fun `a frame that is not of the protocol ends the client with its reason`(frame: String) = withServer { server ->
@@ -288,14 +309,17 @@ class ClientTest {
     }
 
     @Test
-    fun `a delta without its row ends its watch alone`() = withServer { server ->
+    fun `a delta without its row begins its watch anew`() = withServer { server ->
         val (wrong, good) = List(2) { server.client.watch("s", "g$it") }
         server.opens()
-        server.tells("""{"id":1,"watching":{},"rows":[{"key":"k","delta":{}}],"token":"t"}""")
+        server.tells("""{"id":1,"watching":{},"token":"t"}""")
+        server.tells("""{"id":1,"rows":[{"key":"k","delta":{}}],"token":"u"}""")
         server.tells("""{"id":2,$ROWS}""")
+        assertEquals(parse("""{"unwatch":[1]}"""), server.socket.sent[1])
+        assertEquals(listOf("3" to null), server.socket.watches.drop(2).map { it.getValue("id").text to it["token"] })
 
-        assertTrue("does not hold" in runCatching { wrong.changes.toList() }.exceptionOrNull()!!.message!!)
-        assertEquals(setOf("k") to parse("""{"unwatch":[1]}"""), good.rows.keys to server.socket.sent.last())
+        server.tells("""{"id":3,$ROWS}""")
+        assertEquals(listOf(setOf("k"), setOf("k")), listOf(wrong, good).map { it.rows.keys })
     }
 
     @Test

@@ -117,6 +117,7 @@ class PlacesTest {
     @Test
     fun `what is saved is restored, and resumes`() {
         take(BEGINS, A_BEGINS, """{"path":["b"],"watching":{},"rows":[]}""")
+        take("""{"rows":[{"key":"a","row":{"n":1},"commit_time":"2026-11-28T10:00:00Z"}],"token":"2"}""")
         val saved = places.save(withRows = true)
         val restored = Places(JsonObject(saved.first() + ("below" to JsonArray(saved.drop(1)))))
 
