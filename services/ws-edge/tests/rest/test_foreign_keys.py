@@ -89,6 +89,25 @@ async def test_a_token_does_not_tell_whether_a_hidden_row_exists(
     assert [position_in(each["token"])[0] for each in (page, frame)] == [newest, newest]
 
 
+@pytest.mark.parametrize("kind", ["another's", "deleted", "unknown"])
+async def test_a_watch_that_resumes_does_not_tell_whether_a_hidden_row_has_changed(
+    edge: RunningEdge, alice: AsyncClient, kind: str
+) -> None:
+    group = "9" if kind == "unknown" else ORDER.group
+    page = (await alice.get(f"/v1/stores/{ORDER.store}/rows", params={"group": group})).json()
+    edge.query.put(ORDER, Order(order_id=ORDER.group, customer_id="customer-0002", tracking_number="T1"))
+    if kind == "deleted":
+        edge.query.delete(ORDER)
+    async with edge.socket("/v1/stream") as socket:
+        frame = await answer_to(socket, {"store": ORDER.store, "group": group, "token": page["token"]})
+    async with edge.socket(f"/update/orders/{group}?token={page['token']}") as socket:
+        order = json.loads(await socket.recv())
+
+    assert "rows" not in frame
+    assert "resumed" not in frame["watching"]
+    assert order["data"]["status"] == "Unknown"
+
+
 async def test_a_refusal_leaves_no_watch_behind(edge: RunningEdge) -> None:
     async with edge.socket("/v1/stream") as socket:
         before = edge.parts.hub.watches

@@ -65,14 +65,16 @@ def test_a_key_that_is_gone_by_when_the_edge_knows_as_much_as_its_client_has_lef
     assert asked.resumption(phone) == Resumption(at(105))
 
 
-def test_a_row_that_was_its_clients_only_where_the_edge_was_not_looking_has_left() -> None:
+@pytest.mark.parametrize("token", [100, 110])
+def test_a_key_without_a_row_to_see_begins_anew_whether_there_is_a_hidden_row_or_not(token: int) -> None:
+    """So the row leaves which was Alice's where this edge was not looking, and others are not told of its changes."""
     asked = Asked(replace(SCORES, rule=OwnerRule("owner")))
     asked.join()
     asked.answer(keyed(of_key(95, "bob")))
-    phone = asked.join(after=at(100))  # of another edge, where it was Alice's
-    asked.answer(keyed(of_key(105, "bob")))
+    phone = asked.join(after=at(token))
+    asked.answer(replace(keyed(of_key(105, "bob")), through=at(120)))
 
-    assert phone.events == ["resumed", "-105"]
+    assert phone.events == ["snapshot"]
 
 
 @pytest.mark.parametrize("lag_ms", [0, 40_000])

@@ -305,6 +305,12 @@ class Subscription:
         return state
 
     def _can_resume(self) -> bool:
-        """Returns whether no single rows are hidden, so that a position determines the rows that the client has."""
+        """Returns whether a position determines the rows that the client has: no single rows are hidden.
+
+        Where the only row may be hidden, there must be one to see. Else a resumption would show that a hidden row has
+        changed since the token: the client, which may have held the row before, would get its departure.
+        """
         question = self.watch.question
-        return question.is_key or question.store.rule.shows_all(self.options.consumer)
+        if question.store.rule.shows_all(self.options.consumer):
+            return True
+        return question.is_key and next(self.visible_rows(), None) is not None
