@@ -99,6 +99,21 @@ async def test_a_row_comes_before_the_places_below_it(edge: RunningEdge) -> None
     assert client.rows.keys() == {(1, ""), (1, "a"), (1, "b")}
 
 
+@pytest.mark.parametrize("options", [{}, {"delta": True}])
+async def test_a_row_that_names_another_group_moves_the_place_below_whatever_fields_are_sent(
+    edge: RunningEdge, options: dict[str, Any]
+) -> None:
+    put(edge, member("a"), "a")
+    async with stream_client(edge) as client:
+        await client.say(watch=[{"id": 1, **TEXTS, "fields": ["more"], **options}])
+        await client.until_current(1)
+        put(edge, member("a"), "b")
+        await until_part(client, "watching", "a")
+
+    assert client.rows[1, ""] == {"a": {"more": "x"}}
+    assert client.rows[1, "a"][""]["text"] == "b"
+
+
 async def test_a_row_that_grows_too_large_ends_the_places_below_it(edge: RunningEdge) -> None:
     put(edge, member("a"), "a")
     async with stream_client(edge) as client:

@@ -157,7 +157,10 @@ class Tree:
         self._incomplete += 1
         if path != ROOT:
             self.places[path[:-1]].children[path[-1]] = None
-        options = WatchOptions(self.watches.consumer, self.interval, fields, request.delta, token)
+        step = request.steps[len(path)] if place.has_steps else None
+        options = WatchOptions(
+            self.watches.consumer, self.interval, fields, request.delta, token, step.field if step else ""
+        )
         place.subscription = self.watches.context.hub.subscribe(place, question, options)
 
     def _prune(self, path: Path) -> None:

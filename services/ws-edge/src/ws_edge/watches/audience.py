@@ -10,13 +10,15 @@ from ws_edge.watches.moves import Move
 from ws_edge.watches.pending import NOTHING, Batch, Names, Pending
 from ws_edge.watches.token import mask_of, reader_of
 
-Identity = tuple[str, tuple[str, ...], bool]
+Identity = tuple[str, tuple[str, ...], bool, str]
 """Tells audiences of one question apart."""
 
 
-def identity_of(question: Question, consumer: Consumer, fields: tuple[str, ...], *, delta: bool) -> Identity:
+def identity_of(
+    question: Question, consumer: Consumer, fields: tuple[str, ...], *, delta: bool, group_field: str
+) -> Identity:
     """Returns the identity of the audience to which a subscription belongs."""
-    return reader_of(question.store, consumer), fields, delta
+    return reader_of(question.store, consumer), fields, delta, group_field
 
 
 @dataclass(slots=True, eq=False)
@@ -28,6 +30,8 @@ class Audience:
     """The consumer of one of them; all see the same."""
     fields: tuple[str, ...]
     delta: bool
+    group_field: str
+    """As in WatchOptions."""
     members: int = field(default=0, init=False)
     """The number of subscriptions."""
     mask: int = field(init=False)
@@ -38,7 +42,7 @@ class Audience:
 
     @property
     def identity(self) -> Identity:
-        return identity_of(self.question, self.consumer, self.fields, delta=self.delta)
+        return identity_of(self.question, self.consumer, self.fields, delta=self.delta, group_field=self.group_field)
 
     def seen(self, row: KeyState | None) -> KeyState | None:
         """Returns the row as its members see it; None when they may not see it."""
@@ -56,7 +60,7 @@ class Audience:
             return None, saw or not has_base
         names = move.names(self.consumer)
         if names is not None and self.fields:
-            names = names.intersection(self.fields)
+            names = names.intersection((*self.fields, self.group_field))
         return None if names is not None and not names else (names, True)
 
     def batch(self, moves: Iterable[Move]) -> Batch:

@@ -41,6 +41,8 @@ class WatchOptions:
     """Whether only changed fields are sent of a row that the client holds."""
     token: str = ""
     """The client's last token; empty to begin with all rows."""
+    group_field: str = ""
+    """The field that names the group of the place below a row: its changes are news as well. Empty if there is none."""
 
 
 class Subscriber(Protocol):

@@ -69,10 +69,16 @@ class Watch:
 
     def subscription(self, subscriber: Subscriber, options: WatchOptions, now: float) -> Subscription:
         """Returns a new subscription, which has not begun."""
-        identity = identity_of(self.question, options.consumer, options.fields, delta=options.delta)
+        identity = identity_of(
+            self.question,
+            options.consumer,
+            options.fields,
+            delta=options.delta,
+            group_field=options.group_field,
+        )
         audience = self.audiences.get(identity)
         if audience is None:
-            audience = Audience(self.question, options.consumer, options.fields, options.delta)
+            audience = Audience(self.question, options.consumer, options.fields, options.delta, options.group_field)
             self.audiences[identity] = audience
         audience.members += 1
         subscription = Subscription(self, audience, subscriber, options, now)
