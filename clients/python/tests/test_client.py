@@ -119,6 +119,33 @@ async def test_a_shard_map_that_is_known_is_not_sent_again_and_another_one_is(cl
     assert before == cluster.owner("x").address
 
 
+async def test_connections_to_instances_that_have_left_are_closed(cluster: "Cluster") -> None:
+    one, other = cluster.instances
+    leaving = type(one)()
+    async with (
+        Relay(other.address) as relay,
+        StatecastClient([one.address], timeout_s=scaled(5), refresh_s=0) as client,
+        asyncio.timeout(scaled(20)),
+    ):
+        leaving.address = relay.address
+        one.peers = other.peers = [leaving]
+        while not relay.connections:
+            await client.get("rows", "x")
+        one.peers = other.peers = [one]
+        while relay.connections:
+            await client.get("rows", "x")
+            await asyncio.sleep(0.01)
+
+
+async def test_a_batch_takes_no_longer_than_its_time_when_no_shard_map_comes(cluster: "Cluster") -> None:
+    for instance in cluster.instances:
+        instance.gate.clear()
+    async with StatecastClient([cluster.instances[0].address], timeout_s=scaled(2)) as client:
+        async with asyncio.timeout(scaled(3.5)):
+            with pytest.raises(UnavailableError):
+                await client.batch_get("rows", GROUPS)
+
+
 async def test_without_a_shard_map_any_instance_is_asked(cluster: "Cluster") -> None:
     for instance in cluster.instances:
         instance.peers = ()

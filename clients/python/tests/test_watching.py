@@ -1,6 +1,7 @@
 """Following keys on fake instances."""
 
 import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,9 @@ import pytest
 
 from statecast.query.v1 import query_pb2
 from statecast.state.v1 import state_pb2
-from statecast_client import Change, InvalidError
+from statecast_client import Change, InvalidError, UnavailableError
+from statecast_client.client import merged
+from testkit.waiting import scaled
 
 if TYPE_CHECKING:
     from conftest import Cluster
@@ -105,9 +108,33 @@ async def test_a_permanent_error_is_raised(cluster: "Cluster") -> None:
         await watched(cluster, 1)
 
 
-async def test_a_watch_without_keys_is_refused(cluster: "Cluster") -> None:
+async def test_a_watch_without_keys_or_time_to_wait_is_refused(cluster: "Cluster") -> None:
     with pytest.raises(InvalidError, match="keys"):
         cluster.client.watch("rows", [])
+    with pytest.raises(InvalidError, match="wait_s"):
+        cluster.client.watch("rows", ["x"], wait_s=0)
+
+
+async def test_a_watch_ends_with_its_client(cluster: "Cluster") -> None:
+    changes = cluster.client.watch("rows", ["x"])
+    async with aclosing(changes), asyncio.timeout(scaled(20)):
+        cluster.owner("x").results = [[value(1)]]
+        await anext(changes)
+        await cluster.client.close()
+        cluster.owner("x").results = [[value(2)], [value(3)]]
+
+        with pytest.raises(UnavailableError, match="closed"):
+            [change async for change in changes]
+
+
+async def test_an_unexpected_error_of_one_source_is_raised() -> None:
+    async def fails() -> AsyncGenerator[int, None]:
+        yield 1
+        raise IndexError("a bug")
+
+    async with asyncio.timeout(scaled(10)):
+        with pytest.raises(IndexError, match="a bug"):
+            [item async for item in merged([fails()])]
 
 
 async def test_a_reader_that_stops_leaves_no_poll_behind(cluster: "Cluster") -> None:

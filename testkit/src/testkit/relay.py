@@ -28,6 +28,11 @@ class Relay:
         self._server.close()
         await self.cut()
 
+    @property
+    def connections(self) -> int:
+        """The number of open connections."""
+        return len(self._passing)
+
     async def cut(self) -> None:
         """Ends every connection without a closing handshake; new ones are accepted."""
         for task in tuple(self._passing):

@@ -67,9 +67,9 @@ class StatecastClient:
     async def get(self, store: str, key: KeyParts, *, bounds: query_pb2.Bounds | None = None) -> query.GetStateResponse:
         """Returns the value of one key and its freshness. Raises AbsentError when there is none."""
         now = time.monotonic()
-        if self._read_at is None or now - self._read_at > self._refresh_s:
-            await self._fresh_shards()
         deadline = now + self._timeout_s
+        if self._read_at is None or now - self._read_at > self._refresh_s:
+            await self._fresh_shards(deadline)
         return await self._gets.answer(store, key if isinstance(key, str) else key_of(key), bounds, deadline)
 
     async def batch_get(
@@ -85,8 +85,11 @@ class StatecastClient:
         `after` has, by the index of a key, the position that the caller already has: a key that has not changed after
         it is left out. A key that cannot be read has its error in its result.
         """
-        batches = await self._batches(store, [key_of(key) for key in keys])
-        results = await asyncio.gather(*(self._get_batch(store, batch, after or {}, bounds) for batch in batches))
+        deadline = time.monotonic() + self._timeout_s
+        batches = await self._batches(store, [key_of(key) for key in keys], deadline)
+        results = await asyncio.gather(
+            *(self._get_batch(store, batch, after or {}, deadline, bounds) for batch in batches)
+        )
         return sorted(chain.from_iterable(results), key=lambda result: result.index)
 
     async def scan(
@@ -130,7 +133,7 @@ class StatecastClient:
             if local_only:
                 page = await self._router.call_at(self._address, scan, self._timeout_s)
             else:
-                page = await self._answer(store, group, scan)
+                page = await self._answer(store, group, scan, time.monotonic() + self._timeout_s)
             for state in page.states:
                 yield state
             if not page.next_page_token:
@@ -149,6 +152,8 @@ class StatecastClient:
         """
         if not keys:
             raise InvalidError("keys: there are none: name at least one")
+        if wait_s <= 0:
+            raise InvalidError(f"wait_s: {wait_s} is no time to wait: the polls would follow each other at once")
         return self._changes(store, [key_of(key) for key in keys], wait_s)
 
     async def close(self) -> None:
@@ -163,20 +168,19 @@ class StatecastClient:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _answer(self, store: str, group: str, call: Call[T], wait_s: float = 0.0) -> T:
+    async def _answer(self, store: str, group: str, call: Call[T], deadline: float, wait_s: float = 0.0) -> T:
         """Returns the answer of the owner of a group, or of any instance for an empty group.
 
         An instance that fails, or is silent for half of the time, is left for another, once. `wait_s` is how long the
         service may hold the call on top of the timeout.
         """
-        timeouts = halves(time.monotonic() + self._timeout_s, wait_s)
-        await self._fresh_shards()
-        return await self._router.call(store, hash_group(group) if group else None, call, timeouts)
+        await self._fresh_shards(deadline)
+        return await self._router.call(store, hash_group(group) if group else None, call, halves(deadline, wait_s))
 
-    async def _fresh_shards(self) -> None:
+    async def _fresh_shards(self, deadline: float) -> None:
         """Waits for the first shard map only; it stays empty when no instance reports it."""
         if self._read_at is None:
-            await asyncio.shield(self._read_shards())
+            await asyncio.wait([self._read_shards()], timeout=deadline - time.monotonic())
         elif time.monotonic() - self._read_at > self._refresh_s:
             self._read_shards()
 
@@ -185,14 +189,17 @@ class StatecastClient:
             with suppress(StatecastError):  # the previous map stays in use; without one, any instance is asked
                 await self._router.refresh(halves(time.monotonic() + self._timeout_s))
                 self._read_at = time.monotonic()
+                await self._router.close_unused(self._timeout_s)
 
         if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(read())
         return self._reading
 
-    async def _batches(self, store: str, keys: Sequence[state_pb2.StateKey]) -> list[dict[int, state_pb2.StateKey]]:
+    async def _batches(
+        self, store: str, keys: Sequence[state_pb2.StateKey], deadline: float
+    ) -> list[dict[int, state_pb2.StateKey]]:
         """Returns the keys by their indices, in batches of which each is for one shard."""
-        await self._fresh_shards()
+        await self._fresh_shards(deadline)
         owners = (self._router.shards.replicas(store, hash_group(key.group)) for key in keys)
         return [{index: keys[index] for index in indices} for indices in group_by_owner(owners, MAX_KEYS)]
 
@@ -201,6 +208,7 @@ class StatecastClient:
         store: str,
         batch: Mapping[int, state_pb2.StateKey],
         after: Mapping[int, state_pb2.Position],
+        deadline: float,
         bounds: query_pb2.Bounds | None = None,
         wait_s: float = 0.0,
     ) -> Sequence[query_pb2.KeyResult]:
@@ -216,7 +224,7 @@ class StatecastClient:
         def get(channel: grpc.aio.Channel, timeout_s: float) -> Awaitable[query.BatchGetStatesResponse]:
             return stub(channel).BatchGetStates(request, timeout=timeout_s)
 
-        response = await self._answer(store, queries[0].key.group, get, wait_s)
+        response = await self._answer(store, queries[0].key.group, get, deadline, wait_s)
         for result in response.results:
             result.index = indices[result.index]
         return response.results
@@ -224,7 +232,7 @@ class StatecastClient:
     async def _changes(
         self, store: str, keys: Sequence[state_pb2.StateKey], wait_s: float
     ) -> AsyncGenerator[Change, None]:
-        batches = await self._batches(store, keys)
+        batches = await self._batches(store, keys, time.monotonic() + self._timeout_s)
         async with aclosing(merged(self._poll(store, batch, wait_s) for batch in batches)) as changes:
             async for change in changes:
                 yield change
@@ -236,7 +244,8 @@ class StatecastClient:
         positions: dict[int, state_pb2.Position] = {}
         while True:
             try:
-                results = await self._get_batch(store, batch, positions, wait_s=wait_s)
+                deadline = time.monotonic() + self._timeout_s
+                results = await self._get_batch(store, batch, positions, deadline, wait_s=wait_s)
                 for result in results:
                     if result.HasField("error"):
                         continue
@@ -246,6 +255,8 @@ class StatecastClient:
                         yield change
                 _raise_error_in(results)  # last: a key that cannot be read silences no other
             except _PASSING:
+                if self._router.is_closed:
+                    raise
                 await asyncio.sleep(_PAUSE_S)
 
 
@@ -257,21 +268,21 @@ def _raise_error_in(results: Sequence[query_pb2.KeyResult]) -> None:
 
 
 async def merged(sources: Iterable[AsyncIterable[T]]) -> AsyncGenerator[T, None]:
-    """Yields the items of the sources, each of which waits for the reader. Raises the StatecastError of one."""
-    queue: asyncio.Queue[T | StatecastError] = asyncio.Queue(1)
+    """Yields the items of the sources, each of which waits for the reader. Raises the error of one."""
+    queue: asyncio.Queue[T | Exception] = asyncio.Queue(1)
 
     async def read(source: AsyncIterable[T]) -> None:
         try:
             async for item in source:
                 await queue.put(item)
-        except StatecastError as error:
+        except Exception as error:  # noqa: BLE001  the reader raises it
             await queue.put(error)
 
     tasks = [asyncio.create_task(read(source)) for source in sources]
     try:
         while True:
             item = await queue.get()
-            if isinstance(item, StatecastError):
+            if isinstance(item, Exception):
                 raise item
             yield item
     finally:

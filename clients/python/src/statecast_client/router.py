@@ -33,6 +33,10 @@ _OPTIONS = (
     ("grpc.keepalive_timeout_ms", 5_000),
 )
 
+_CLOSED = grpc.aio.AioRpcError(
+    grpc.StatusCode.CANCELLED, grpc.aio.Metadata(), grpc.aio.Metadata(), "its connections are closed"
+)
+
 T = TypeVar("T")
 Call = Callable[[grpc.aio.Channel, float], Awaitable[T]]
 """Makes a call of grpc.aio over a channel within so many seconds."""
@@ -96,7 +100,8 @@ class Router:
         self._error_of = error_of
         self._on_failure = on_failure
         self._channels: dict[str, grpc.aio.Channel] = {}
-        self._is_closed = False
+        self.is_closed = False
+        """Whether its connections have been closed: every call fails."""
         self._salt = secrets.token_hex(8)
 
     def address(self, store: str, group: GroupHashes) -> str:
@@ -155,7 +160,7 @@ class Router:
 
     async def close(self) -> None:
         """Closes all connections; calls that are in flight fail."""
-        self._is_closed = True
+        self.is_closed = True
         channels, self._channels = self._channels, {}
         for channel in channels.values():
             await channel.close()
@@ -168,6 +173,8 @@ class Router:
     async def _first_answer(
         self, candidates: Callable[[], Sequence[str]], call: Call[T], timeouts: Iterable[float]
     ) -> T:
+        if self.is_closed:
+            raise self._error_of(_CLOSED, "this client")
         address = ""
         failure: Exception | None = None
         for timeout_s in timeouts:
@@ -176,7 +183,7 @@ class Router:
                 answer = await answer_of(call(self._channel(address), timeout_s))
             except grpc.aio.AioRpcError as error:
                 failure = self._error_of(error, address + through(grpc_proxy_of(address, self._proxy)))
-                if error.code() not in RETRIED or self._is_closed:
+                if error.code() not in RETRIED or self.is_closed:
                     raise failure from error
                 failure.__cause__ = error
                 self._on_failure(error, address, self._failed.add(address))
