@@ -279,8 +279,10 @@ export class Statecast {
    * expiry ("expired"). It is called again when it throws, but a StatecastError ends the client if no socket is open.
    */
   constructor(address, options = {}) {
-    this.#address = new URL(address, globalThis.location?.href).href.replace(/^http/, "ws");
-    if (!/^wss?:/.test(this.#address)) throw new StatecastError("bad_address", `${address} is not that of a socket`);
+    const page = globalThis.location?.href; // React Native has none, and a URL that takes no address of a socket
+    this.#address = (page ? new URL(address, page).href : String(address)).replace(/^http/, "ws");
+    const isOfSocket = /^wss?:\/\/[^/]+\//.test(this.#address);
+    if (!isOfSocket) throw new StatecastError("bad_address", `${address} is not that of a socket, wss://GATEWAY/v1/stream`);
     this.#options = options;
     const [comeBack, signal] = [() => globalThis.document?.hidden || this.wake(), this.#listening?.signal];
     globalThis.addEventListener?.("online", comeBack, { signal });
@@ -302,7 +304,7 @@ export class Statecast {
     return watch;
   }
 
-  /** Calls the edge with the credentials, `call("POST", "channels")`; returns its JSON. Throws a StatecastError. */
+  /** Calls the edge at a path beside the socket's, `call("POST", "channels")`; returns JSON. Throws a StatecastError. */
   async call(method, path, body, [need, until] = ["connect", null]) {
     const { credentials } = this.#options;
     const headers = { ...(await credentials?.(need, until)), ...(body && { "Content-Type": "application/json" }) };
@@ -311,7 +313,7 @@ export class Statecast {
     try {
       const options = { method, headers, cache: "no-store", signal: cutter.signal, body: body && JSON.stringify(body) };
       options.redirect = "manual"; // another address must not see the credentials
-      const answer = await fetch(new URL(path, this.#address.replace(/^ws/, "http")), options).catch(({ message }) => {
+      const answer = await fetch(this.#beside(path).replace(/^ws/, "http"), options).catch(({ message }) => {
         throw unreachable(message);
       });
       const { error, message, ...content } = (await answer.json().catch(() => null)) ?? {};
@@ -343,8 +345,8 @@ export class Statecast {
       const { credentials, WebSocket = globalThis.WebSocket } = this.#options;
       const offers = [SUBPROTOCOL];
       if (credentials) offers.push(TICKET + (await this.#ticket(this.#need, null)));
-      const address = new URL(credentials ? "tickets/stream" : this.#address, this.#address);
-      if (this.state !== "closed") this.#listen((this.#socket = new WebSocket(address.href, offers)));
+      const address = credentials ? this.#beside("tickets/stream") : this.#address;
+      if (this.state !== "closed") this.#listen((this.#socket = new WebSocket(address, offers)));
     } catch (error) {
       this.#over(error instanceof StatecastError ? error : unreachable(error.message));
     }
@@ -535,6 +537,11 @@ export class Statecast {
   #stopTimers() {
     for (const timer of Object.values(this.#timers)) clearTimeout(timer); // also ends the interval
     this.#timers = {};
+  }
+
+  #beside(path) {
+    const [place] = this.#address.split(/[?#]/);
+    return place.slice(0, place.lastIndexOf("/") + 1) + path;
   }
 
   #become(state, reason) {

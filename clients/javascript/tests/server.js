@@ -56,7 +56,7 @@ export class Server {
     globalThis.reportError = ({ message }) => this.uncaught.push(message);
     mock.timers.enable({ apis: ["setTimeout", "setInterval", "Date"], now: 1_000_000 });
     globalThis.fetch = async (address, options) => {
-      this.fetched = options;
+      this.fetched = { address: String(address), ...options };
       const [status, headers, answer = { ticket: "t" }] = this.tickets.shift() ?? [200, {}];
       if (status === 0) throw new TypeError("fetch failed");
       const body = status === 200 ? answer : { error: { code: "no", message: "refused" } };

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
-import { StatecastError } from "../statecast.js";
+import { Statecast, StatecastError } from "../statecast.js";
 import { Server } from "./server.js";
 
 const MARKETS = { store: "odds-by-match", group: "m1" };
@@ -425,8 +425,39 @@ test("a pause of years is none of a moment", async () => {
   assert.equal(server.client.state, "waiting");
 });
 
-test("an address that is none of a socket is refused at once", () => {
-  server.connect();
+for (const address of ["gateway:8080", "ws://gateway", "/v1/stream"]) {
+  test(`${address}, which is none of a socket, is refused at once`, () => {
+    server.connect();
 
-  assert.throws(() => new server.client.constructor("gateway:8080"), /gateway:8080 is not that of a socket/);
+    assert.throws(() => new server.client.constructor(address), { message: new RegExp(`^${address} is not that of a socket`) });
+  });
+}
+
+test("it connects on React Native, where URL takes no address of a socket", async (t) => {
+  t.mock.method(globalThis, "URL", function URL(address, base) {
+    throw new TypeError(`Invalid base URL: ${base}`);
+  });
+  server.connect("any");
+  await server.passes(0);
+
+  assert.deepEqual([server.fetched.address, server.socket?.address], [
+    "http://edge.test/v1/tickets",
+    "ws://edge.test/v1/tickets/stream",
+  ]);
+});
+
+test("a page gives the path alone", async () => {
+  globalThis.location = { href: "https://shop.test/orders?page=2" };
+  const sockets = [];
+  const WebSocket = class {
+    constructor(address) {
+      sockets.push(address);
+    }
+
+    close() {}
+  };
+  server.client = new Statecast("/v1/stream", { WebSocket });
+  delete globalThis.location;
+
+  assert.deepEqual(sockets, ["wss://shop.test/v1/stream"]);
 });
