@@ -78,11 +78,11 @@ export class Places {
   }
 
   /** Returns the fields of a `watch` that resume it: `token`, and as much of `below` as fits into the given bytes. */
-  resumption(room = LARGEST_FRAME / 2) {
+  resumption(room = LARGEST_FRAME) {
     const [below, token] = [[], this.token()];
-    let size = 0;
+    let size = sizeOf({ token, below });
     for (const { path, token: own } of token ? this.list() : []) {
-      if (path.length && own && (size += sizeOf({ path, token: own })) <= room) below.push({ path, token: own });
+      if (path.length && own && (size += sizeOf({ path, token: own }) + 1) <= room) below.push({ path, token: own });
     }
     return { ...(token && { token }), ...(below.length && { below }) };
   }
@@ -221,7 +221,8 @@ export class Watch {
   /** Returns the request under an id, for a frame of at most the given bytes. */
   request(id, largest) {
     this.id = id;
-    return { id, ...this.#what, ...this.places.resumption(largest / 2) };
+    const request = { id, ...this.#what };
+    return { ...request, ...this.places.resumption(largest - ENVELOPE - sizeOf(request)) };
   }
 
   take({ current, ...frame }) {

@@ -237,6 +237,32 @@ async def test_a_line_may_be_checked_while_it_is_closed() -> None:
             await anext(client.watch(STORE, GROUP))
 
 
+async def test_a_program_ends_although_the_edge_does_not_answer() -> None:
+    async def script(peer: Peer) -> None:
+        peer.socket.transport.pause_reading()
+        await peer.say(ping={})
+        await is_closed.wait()
+        peer.socket.transport.abort()
+
+    is_closed = asyncio.Event()
+    async with server(script) as address:
+        try:
+            async with asyncio.timeout(9), PushClient(address) as client:
+                await client.opened()
+        finally:
+            is_closed.set()
+
+
+async def test_a_frame_may_be_larger_than_a_mebibyte() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.admitted()
+        await peer.say(id=1, rows=[{"row": {"text": "a" * 2**21}}], token="1")
+        await peer.socket.wait_closed()
+
+    async with server(script) as address, PushClient(address) as client, asyncio.timeout(scaled(10)):
+        assert len((await anext(client.watch(STORE, GROUP))).rows[""].value["text"]) == 2**21
+
+
 async def test_access_that_ends_within_a_second_is_a_frame_like_others() -> None:
     async def script(peer: Peer) -> None:
         await peer.admitted()

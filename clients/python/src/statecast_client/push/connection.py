@@ -20,12 +20,12 @@ from statecast_client.push.places import Frame
 from statecast_client.push.protocol import SUBPROTOCOL, Backoff, Ending, PushError, Then, refusal_of
 from statecast_client.push.requests import MAX_REQUEST_BYTES, text_of
 
-MAX_FRAME_BYTES = 2**20
-"""Above the `max_frame_bytes` of an edge."""
 SILENCE_S = 45.0
 """A line without a frame for so long is dead: an idle edge sends pings."""
 CHECK_S = 5.0
 """How long a line may be silent after a ping of the client."""
+CLOSE_S = 1.0
+"""How long the edge may take to answer when the client closes the line."""
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +118,8 @@ class Connection:
                 additional_headers=headers,
                 subprotocols=[SUBPROTOCOL],
                 ssl=self._access.tls or parse_uri(address).secure or None,
-                max_size=MAX_FRAME_BYTES,
+                max_size=None,  # an edge names and keeps its own limit
+                close_timeout=CLOSE_S,
                 ping_interval=None,
                 proxy=proxy,
             ) as self._socket:
