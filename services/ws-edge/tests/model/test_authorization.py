@@ -1,6 +1,6 @@
 """A customer sees only their own rows."""
 
-from ws_edge.model.authorization import Consumer, OwnerRule, check_group, may_see
+from ws_edge.model.authorization import EVERYONE, Consumer, OwnerRule, check_group, may_see
 from ws_edge.model.states import KeyState, Position, StoreKey
 
 ALICE = Consumer("customer-0001", "alice", False)
@@ -21,6 +21,10 @@ def test_a_row_is_seen_by_its_owner_and_by_staff() -> None:
 def test_a_row_without_an_owner_is_seen_by_staff_alone() -> None:
     assert not may_see(Consumer("", "nobody", False), row_of(""))
     assert may_see(STAFF, row_of(""))
+
+
+def test_no_content_of_a_row_makes_it_one_for_everyone() -> None:
+    assert not may_see(ALICE, row_of(OwnerRule("customer_id").owner_of(EVERYONE)))
 
 
 def test_that_there_is_no_row_may_be_seen_by_all() -> None:

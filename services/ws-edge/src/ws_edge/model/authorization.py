@@ -47,11 +47,12 @@ class OwnerRule:
     def owner_of(self, text: str) -> str:
         """Returns the id of the consumer who may see a row with the text in its field.
 
-        Returns EVERYONE when all consumers may see it, and an empty text when only staff may.
+        Returns EVERYONE when all consumers may see it by the rule, whatever the text is, and an empty text when only
+        staff may.
         """
         if self.everyone:
             return EVERYONE
-        return text if self.field else ""
+        return text if self.field and text != EVERYONE else ""
 
     def owner_by_group(self, group: str) -> str:
         """Returns the owner of an unreadable row: its group, if the rule names it; else only staff may know it."""
