@@ -3,7 +3,7 @@
 from typing import Any
 
 from google.protobuf import json_format
-from google.protobuf.message import Message
+from google.protobuf.message import Error, Message
 from google.protobuf.struct_pb2 import Value
 
 from statecast.json_documents import document_of
@@ -15,13 +15,14 @@ from ws_edge.model.states import KeyState
 def document(state: KeyState) -> Any:
     """Returns the row as JSON: a document unchanged, a message by `message_document`.
 
-    Raises UnreadableRowError, which names the key, for a row that JSON cannot represent: a time after the year 9999.
+    Raises UnreadableRowError, which names the key, for a row that JSON cannot represent: with a time after the year
+    9999, or with an Any of an unknown message or of garbage.
     """
     if state.document is None:
         row = state.row
         try:
             state.document = document_of(row) if isinstance(row, Value) else message_document(row)
-        except (json_format.Error, ValueError) as error:
+        except (json_format.Error, Error, ValueError, TypeError) as error:
             text = f"the row of {state.key} cannot be shown as JSON, tell the operators: {error}"
             raise UnreadableRowError(text) from error
     return state.document
