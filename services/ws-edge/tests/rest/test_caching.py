@@ -9,8 +9,13 @@ import pytest
 from httpx import AsyncClient
 
 from statecast.orders.v1.order_pb2 import Order
+from statecast.push.v2.push_pb2 import Channel, Ticket
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.model.states import StoreKey
+from ws_edge.model.authorization import OwnerRule
+from ws_edge.model.states import Position, StoreKey
+from ws_edge.model.stores import Store
+from ws_edge.rest.caching import etag_of
+from ws_edge.rest.row_pages import RowPage
 
 STORES = """
 stores:
@@ -116,6 +121,14 @@ async def test_a_copy_is_as_new_as_its_newest_row() -> None:
         older = await client.get(GROUP, headers={"If-None-Match": etag})
 
     assert older.status_code == 304
+
+
+def test_rows_of_another_message_are_another_copy() -> None:
+    """A store that was listed with a wrong message is corrected while copies are about; both are in one file here."""
+    page = RowPage([], (), "", 0, position=Position(1, 1))
+    etags = {etag_of(Store("s", message, False, OwnerRule(None)), page) for message in (Ticket, Channel)}
+
+    assert len(etags) == 2
 
 
 async def test_a_replica_that_has_not_read_of_an_order_yet_confirms_the_copy_of_it() -> None:

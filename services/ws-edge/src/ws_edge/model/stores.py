@@ -47,15 +47,16 @@ class Store:
 
     @property
     def definition(self) -> str:
-        """Another text for each form that the message of the rows has had, the same at every edge."""
-        return _definition(self.message.DESCRIPTOR.file)
+        """Another text for each message of the rows, and each form that it has had, the same at every edge."""
+        return f"{self.kind} {_definition(self.message.DESCRIPTOR.file)}"
 
     def is_like(self, other: "Store") -> bool:
         """Returns whether both are defined alike, their message included."""
         # The class of the rows is made anew with each reading of the mounted descriptors.
         names = (each.name for each in fields(self) if each.name != "message")
-        is_same = all(getattr(self, name) == getattr(other, name) for name in names) and self.kind == other.kind
-        return is_same and self.definition == other.definition
+        return (
+            all(getattr(self, name) == getattr(other, name) for name in names) and self.definition == other.definition
+        )
 
     def decode(self, payload: bytes) -> Message:
         """Returns the row of a payload. Raises DecodeError."""
