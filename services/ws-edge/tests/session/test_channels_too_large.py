@@ -1,11 +1,17 @@
-"""A channel with more records than one read allows ends, and nothing else ends with it."""
+"""A channel with more records than one read allows ends alone, and one with large records takes several frames."""
 
+import json
 import signal
 from types import FrameType
 
-from testkit.ws_edge.answers import SCORES, at, keyed
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from statecast.push.v2.channel_pb2 import ChannelHead, ChannelRecord
+from statecast.push.v2.push_pb2 import NamedWatch, Watch
+from testkit.ws_edge.answers import SCORES, at, keyed, whole
 from testkit.ws_edge.one_socket import OneSocket, settle
 from testkit.ws_edge.stream import StreamClient
+from ws_edge.channels import CHANNELS
 from ws_edge.errors import RowTooLargeError
 from ws_edge.model.states import KeyState, StoreKey
 from ws_edge.upstream.queries import RangeResult
@@ -37,6 +43,24 @@ async def test_a_channel_that_is_too_large_ends_and_the_socket_goes_on() -> None
         await client.until_current(2)
 
     assert client.ended[1]["code"] == "too_many_watches"
+
+
+async def test_no_frame_of_a_channel_is_larger_than_hello_names() -> None:
+    head = ChannelHead(owner="alice", expires_at=Timestamp(seconds=2000))
+    rows = [KeyState(StoreKey(CHANNELS.name, CHANNEL), at(1), ChannelRecord(channel=head))]
+    names = [f"w{number:03}" for number in range(200)]
+    for name in names:
+        watch = NamedWatch(name=name, watch=Watch(store="scores", group="g" * 1000))
+        rows.append(KeyState(StoreKey(CHANNELS.name, CHANNEL, "watch", name), at(2), ChannelRecord(watch=watch)))
+    async with OneSocket(SCORES, max_sent_frame_bytes=131_072) as socket:
+        await socket.send(json.dumps({"watch": [{"id": 1, "channel": CHANNEL}]}))
+        await socket.answered(whole(*rows, through=2))
+        contents = [await socket.recv()]
+        while "token" not in json.loads(contents[-1]):
+            contents.append(await socket.recv())
+
+    assert [row["row"]["name"] for each in contents for row in json.loads(each).get("rows", ())] == names
+    assert max(map(len, contents)) <= 131_072
 
 
 def _row() -> RangeResult:

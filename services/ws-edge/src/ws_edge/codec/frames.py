@@ -2,7 +2,7 @@
 
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from typing_extensions import override
@@ -58,6 +58,18 @@ def wire(payload: bytes, first: int = TEXT) -> bytes:
     if size < 126:
         return struct.pack("!BB", first, size) + payload
     return (struct.pack("!BBH", first, 126, size) if size < 65_536 else struct.pack("!BBQ", first, 127, size)) + payload
+
+
+def parts_of(rows: Iterable[bytes], max_bytes: int) -> list[list[bytes]]:
+    """Returns encoded rows in parts that each fit into a frame, at least one; a larger row is a part of its own."""
+    parts, size = [list[bytes]()], 0
+    for row in rows:
+        if parts[-1] and size + len(row) > max_bytes - ENVELOPE_BYTES:
+            parts.append([])
+            size = 0
+        parts[-1].append(row)
+        size += len(row) + 1
+    return parts
 
 
 class Sink(Protocol):

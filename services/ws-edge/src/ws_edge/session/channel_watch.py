@@ -14,7 +14,7 @@ from ws_edge.auth.expiry import ExpiryTimer
 from ws_edge.channels import CHANNELS, EDGE_CONSUMER
 from ws_edge.channels.channels import check_id
 from ws_edge.codec.bodies import View
-from ws_edge.codec.frames import Codec, PlaceFrame
+from ws_edge.codec.frames import Codec, PlaceFrame, parts_of
 from ws_edge.codec.requests import ChannelRequest, watch_request
 from ws_edge.errors import ChannelEndedError, RequestError, TooManyWatchesError, UnknownChannelError
 from ws_edge.metrics import FrameTally
@@ -134,7 +134,7 @@ class ChannelWatch(Subscriber):
     def ready(self, subscription: Subscription, /) -> None:
         self.watches.writer.ready(self)
 
-    def next_frames(self, codec: Codec, tally: FrameTally, max_bytes: int) -> list[bytes]:  # noqa: ARG002  small rows
+    def next_frames(self, codec: Codec, tally: FrameTally, max_bytes: int) -> list[bytes]:  # noqa: ARG002  no ages
         """Takes the changed records, and begins and ends watches by them."""
         subscription = self._subscription
         if subscription is None or subscription.is_ended:
@@ -159,7 +159,11 @@ class ChannelWatch(Subscriber):
         if not (watching or rows or current):
             return []
         self._watching = None
-        return codec.place_frames(PlaceFrame(self.id, (), watching, rows, token, current))
+        frames, parts = list[bytes](), parts_of(rows, max_bytes)
+        for part in parts[:-1]:
+            frames += codec.place_frames(PlaceFrame(self.id, (), watching, part))
+            watching = None
+        return frames + codec.place_frames(PlaceFrame(self.id, (), watching, parts[-1], token, current))
 
     def _begin_anew(self) -> None:
         self._named.clear()
