@@ -288,7 +288,8 @@ export class Statecast {
     const [comeBack, signal] = [() => globalThis.document?.hidden || this.wake(), this.#listening?.signal];
     globalThis.addEventListener?.("online", comeBack, { signal });
     globalThis.document?.addEventListener("visibilitychange", comeBack, { signal });
-    this.#connect();
+    queueMicrotask(() => this.state === "connecting" && this.#become("connecting", null)); // `const live` is known then
+    this.#open();
   }
 
   /**
@@ -339,9 +340,13 @@ export class Statecast {
     this.#end(null);
   }
 
-  async #connect() {
+  #connect() {
     clearTimeout(this.#timers.attempt);
     this.#become("connecting", this.reason);
+    this.#open();
+  }
+
+  async #open() {
     try {
       const { credentials, WebSocket = globalThis.WebSocket } = this.#options;
       const offers = [SUBPROTOCOL];

@@ -361,6 +361,15 @@ test("no handler is called after the end of its watch, or of the client", async 
   assert.equal(calls, 2);
 });
 
+test("a handler may use the client from its first call on", async () => {
+  const states = [];
+  const client = new Statecast("ws://edge.test/v1/stream", { WebSocket: class {}, onState: () => states.push(client.state) });
+  server.client = { close() {} };
+  await server.passes(0);
+
+  assert.deepEqual([states, server.uncaught], [["connecting"], []]);
+});
+
 test("a program may close the client when it opens, or begin watches", async () => {
   server.connect();
   server.options.onState = (state) => state === "open" && watched();
