@@ -137,6 +137,21 @@ async def test_connections_to_instances_that_have_left_are_closed(cluster: "Clus
             await asyncio.sleep(0.01)
 
 
+async def test_a_get_under_way_fails_when_its_client_is_closed(cluster: "Cluster") -> None:
+    owner = cluster.owner("x")
+    await cluster.client.get("rows", "x")
+    owner.gate.clear()
+    gets = [asyncio.create_task(cluster.client.get("rows", key)) for key in ("x", ("x", "1", "m"))]
+    async with asyncio.timeout(scaled(10)):
+        while not owner.batches:  # noqa: ASYNC110  the fake tells nobody
+            await asyncio.sleep(0.01)
+        await cluster.client.close()
+        owner.gate.set()
+        for get in gets:
+            with pytest.raises(UnavailableError, match="closed"):
+                await get
+
+
 async def test_a_batch_takes_no_longer_than_its_time_when_no_shard_map_comes(cluster: "Cluster") -> None:
     for instance in cluster.instances:
         instance.gate.clear()

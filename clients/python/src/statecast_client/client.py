@@ -157,9 +157,9 @@ class StatecastClient:
         return self._changes(store, [key_of(key) for key in keys], wait_s)
 
     async def close(self) -> None:
+        """Closes all connections; calls and watches under way, and later ones, raise UnavailableError."""
         if self._reading is not None:
             self._reading.cancel()
-        self._gets.close()
         await self._router.close()
 
     async def __aenter__(self) -> Self:

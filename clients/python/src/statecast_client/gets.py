@@ -69,9 +69,6 @@ class Gets:
             return self._alone(batch, get)
         return self._coalescer.result(batch, get)
 
-    def close(self) -> None:
-        self._coalescer.close()
-
     async def _alone(self, batch: Batch, get: Get) -> query.GetStateResponse:
         store, _, bounds, _ = batch
         group, encoded, deadline = get
