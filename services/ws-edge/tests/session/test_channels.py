@@ -1,5 +1,6 @@
 """A channel is watched as anything else: its rows are its watches by name, and places below."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from itertools import count
 
@@ -7,6 +8,7 @@ import pytest
 from httpx import AsyncClient
 
 from statecast.push.v2.channel_pb2 import ChannelRecord
+from testkit.waiting import scaled
 from testkit.ws_edge.channels import channel_of, put
 from testkit.ws_edge.edge import RunningEdge
 from testkit.ws_edge.odds import STORES, put_market
@@ -110,6 +112,23 @@ async def test_a_watch_that_its_consumer_may_not_have_ends_alone(edge: RunningEd
     ended = next(frame for frame in client.frames if frame.get("ended", {}).get("code") == "forbidden")
     assert ended["path"] == ["bets"]
     assert client.rows[ended["id"], "board"].keys() == {"k1"}
+
+
+async def test_a_watch_of_a_store_that_goes_and_returns_begins_anew(edge: RunningEdge, alice: AsyncClient) -> None:
+    channel = await channel_of(alice, board=MARKETS)
+    async with stream_client(edge) as client:
+        await client.say(watch=[{"id": 1, "channel": channel}])
+        await client.until_current(1)
+        edge.query.define("".join(line for line in STORES.splitlines(True) if "odds-by-match" not in line))
+        while client.frames[-1].get("ended", {}).get("code") != "unknown_store":
+            await client.next()
+        edge.query.define(STORES)
+        put_market(edge, "m1", "k3")
+        async with asyncio.timeout(scaled(10)):
+            while (1, "board") not in client.tokens:
+                await client.next()
+
+    assert client.rows[1, "board"].keys() == {"k1", "k3"}
 
 
 async def test_a_channel_that_is_deleted_ends_its_watch(edge: RunningEdge, alice: AsyncClient) -> None:

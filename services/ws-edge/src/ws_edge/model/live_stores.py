@@ -21,9 +21,10 @@ class LiveStores:
     """Keeps `stores` as the query service lists them, with rows of `types`; `own` are those that edges write.
 
     A new store can be read and watched at once. A store that is gone or has changed, also in who may see its rows,
-    ends all that was granted by its former definition: `end_watchers` is called then, and ends the watches. A store
-    that this edge cannot show, for example without its message, is left out. `descriptors.run` is one task that looks
-    at the mounted messages every `interval_s` seconds; `read_types` is the `read` of FollowedFile.
+    ends all that was granted by its former definition: `on_change` is called then, and ends the watches. It is called
+    for a new store, too. A store that this edge cannot show, for example without its message, is left out.
+    `descriptors.run` is one task that looks at the mounted messages every `interval_s` seconds; `read_types` is the
+    `read` of FollowedFile.
     """
 
     stores: dict[str, Store]
@@ -31,7 +32,7 @@ class LiveStores:
     types: MessageTypes
     own: Stores
     read_types: Callable[[], MessageTypes | None]
-    end_watchers: Callable[[], None]
+    on_change: Callable[[], None]
     metrics: Metrics
     interval_s: float
     descriptors: FollowedFile[MessageTypes] = field(init=False)
@@ -75,8 +76,7 @@ class LiveStores:
         self.stores.update({name: store for name, store in served.items() if name not in self.stores})
         if came or left:
             log.info("stores_changed", new=sorted(came), gone_or_changed=sorted(left))
-        if left:
-            self.end_watchers()
+            self.on_change()
 
     def _report(self, problems: Set[str], new: Set[str]) -> None:
         for problem in sorted(new):

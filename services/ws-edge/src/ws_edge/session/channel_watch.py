@@ -87,10 +87,19 @@ class ChannelWatch(Subscriber):
         return 0.0 if self._subscription is None else self._subscription.blind_s(now)
 
     def restart_outdated(self) -> Iterator[None]:
-        """Checks and begins watches anew of which a store has changed; yields after each."""
+        """Checks and begins watches anew of which a store has changed, or that could not begin; yields after each."""
         for name, tree in tuple(self.trees.items()):
             if self.trees.get(name) is tree and self.watches.changed_stores(tree.request):
                 self._replace(name, self._named.get(name))
+                yield
+        for name, named in tuple(self._named.items()):
+            if self._named.get(name) is named and not {name} & (
+                self.trees.keys() | self._changed.keys() | self._left_out
+            ):
+                try:
+                    self._start(name, named)
+                except RequestError:
+                    self._drop(name)  # the client knows
                 yield
 
     def walk(self) -> Iterator[Place | ChannelWatch]:
@@ -222,13 +231,16 @@ class ChannelWatch(Subscriber):
             return
         self._end_place(name)
         try:
-            request = watch_request(named.watch, self.watches.context.stores)
-            below = {path[1:]: token for path, token in self._below.items() if path[:1] == (name,)}
-            request = request._replace(id=self.id, token=below.pop((), ""), below=below)
-            tree = self.trees[name] = self.watches.tree_of(request, self, (name,))
-            tree.begin()
+            self._start(name, named)
         except RequestError as error:
             self.end_tree(name, error)
+
+    def _start(self, name: str, named: NamedWatch) -> None:
+        request = watch_request(named.watch, self.watches.context.stores)
+        below = {path[1:]: token for path, token in self._below.items() if path[:1] == (name,)}
+        request = request._replace(id=self.id, token=below.pop((), ""), below=below)
+        tree = self.trees[name] = self.watches.tree_of(request, self, (name,))
+        tree.begin()
 
     def _end_place(self, name: str) -> None:
         if name in self.trees:
