@@ -7,13 +7,15 @@ import pytest
 
 from testkit.ws_edge.answers import SCORES, Asked, at, keyed, row, whole
 from ws_edge.errors import UnavailableError
-from ws_edge.model.authorization import OwnerRule
+from ws_edge.model.authorization import EVERYONE, OwnerRule
 from ws_edge.model.json_rows import decode
+from ws_edge.model.private_fields import NOBODY, PrivateField, PrivateRow
 from ws_edge.model.states import KeyState, StoreKey
 from ws_edge.upstream.queries import Progress
 from ws_edge.watches.token import Resumption
 
 NAMES = ("a", "b")
+HAND = (PrivateField(("hand",), "player"),)
 
 
 def shown(offset: int, **values: int) -> KeyState:
@@ -31,6 +33,23 @@ def test_a_change_of_no_field_that_is_told_is_no_news_and_brings_a_bookmark() ->
     assert phone.events == ["snapshot", "k1@1"]
     assert asked.resumption(phone) == Resumption(at(2))
     assert asked.subscription.bookmark() == ""
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_change_that_others_alone_see_is_no_news_and_no_skipped_version(reads: bool) -> None:
+    asked = Asked(replace(SCORES, private=HAND))
+    phone = asked.join()
+    asked.answer(keyed(dealt(1, "ace")))
+    asked.answer(keyed(dealt(2, "king")))
+    phone.reads = reads
+    asked.answer(keyed(dealt(3, "king", round=2)))
+    for offset, hand in enumerate(("ten", "two"), 4):
+        asked.answer(keyed(dealt(offset, hand, round=2)))
+    phone.reads = True
+    phone.ready(asked.subscription)
+
+    assert phone.events == ["snapshot", "1", "3" if reads else "5"]
+    assert [taken.skipped for taken in phone.taken] == [0, 0]
 
 
 def test_it_is_blind_while_nobody_answers_and_while_answers_are_old() -> None:
@@ -105,6 +124,12 @@ def test_a_key_resumes_once_its_partition_is_read_through_its_token() -> None:
 
     assert before == []
     assert phone.events == late.events == ["resumed", "9"]
+
+
+def dealt(offset: int, hand: str, **public: int) -> KeyState:
+    """Returns the row of a game in which Bob alone sees the hand."""
+    private = PrivateRow(decode(json.dumps({"player": "bob", "hand": hand, **public}).encode()), HAND)
+    return KeyState(StoreKey("scores", "g"), at(offset), private.seen_by(NOBODY), EVERYONE, private=private)
 
 
 def of_key(offset: int, owner: str = "") -> KeyState:

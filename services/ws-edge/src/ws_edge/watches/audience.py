@@ -56,7 +56,8 @@ class Audience:
         saw, sees = move.is_seen(self.consumer)
         if not (saw or sees):
             return None
-        if not (saw and sees and has_base and (self.delta or self.fields)):
+        is_compared = self.delta or self.fields or self.question.store.private
+        if not (saw and sees and has_base and is_compared):
             return None, saw or not has_base
         names = move.names(self.consumer)
         if names is not None and self.fields:
