@@ -65,3 +65,12 @@ def test_ages_fall_into_the_bucket_that_holds_them() -> None:
     buckets = {sample.labels.get("le"): sample.value for sample in histogram.samples if "le" in sample.labels}
 
     assert (buckets["0.01"], buckets["0.025"], buckets["60.0"], buckets["+Inf"]) == (1, 2, 2, 3)
+
+
+def test_a_change_of_a_source_with_a_fast_clock_has_no_age() -> None:
+    tally = FrameTally()
+    for age in (2.0, -3600.0):
+        tally.aged(age)
+    [total] = [each.value for family in tally.collect() for each in family.samples if each.name.endswith("_sum")]
+
+    assert total == 2

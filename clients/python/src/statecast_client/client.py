@@ -19,13 +19,17 @@ from statecast_client.gets import Gets, halves
 from statecast_client.keys import Change, KeyParts, key_of
 from statecast_client.limits import MAX_KEYS, MAX_RESPONSE_BYTES
 from statecast_client.router import Call, Router, stub
-from statecast_client.shard_map import group_by_owner, hash_group
+from statecast_client.shard_map import ShardMap, group_by_owner, hash_group
 
 _PAUSE_S = 0.5
 _PASSING = (UnavailableError, OverloadedError)
 """Errors that another attempt may not meet again."""
 
 T = TypeVar("T")
+
+
+class _MovedError(Exception):
+    """The keys that were polled together are not in the same shard any more."""
 
 
 class StatecastClient:
@@ -200,8 +204,12 @@ class StatecastClient:
     ) -> list[dict[int, state_pb2.StateKey]]:
         """Returns the keys by their indices, in batches of which each is for one shard."""
         await self._fresh_shards(deadline)
-        owners = (self._router.shards.replicas(store, hash_group(key.group)) for key in keys)
+        owners = self._owners(store, keys)
         return [{index: keys[index] for index in indices} for indices in group_by_owner(owners, MAX_KEYS)]
+
+    def _owners(self, store: str, keys: Iterable[state_pb2.StateKey]) -> list[tuple[str, ...]]:
+        """Returns the replicas of each key, the owner first."""
+        return [self._router.shards.replicas(store, hash_group(key.group)) for key in keys]
 
     async def _get_batch(
         self,
@@ -232,16 +240,30 @@ class StatecastClient:
     async def _changes(
         self, store: str, keys: Sequence[state_pb2.StateKey], wait_s: float
     ) -> AsyncGenerator[Change, None]:
-        batches = await self._batches(store, keys, time.monotonic() + self._timeout_s)
-        async with aclosing(merged(self._poll(store, batch, wait_s) for batch in batches)) as changes:
-            async for change in changes:
-                yield change
+        read: dict[int, state_pb2.Position] = {}
+        while True:
+            batches = await self._batches(store, keys, time.monotonic() + self._timeout_s)
+            shards = self._router.shards
+            polls = [self._poll(store, batch, shards, read, wait_s) for batch in batches]
+            with suppress(_MovedError):
+                async with aclosing(merged(polls)) as changes:
+                    async for index, change in changes:
+                        read[index] = change.position  # now, since what merged drops at its end has to come again
+                        yield change
 
     async def _poll(
-        self, store: str, batch: Mapping[int, state_pb2.StateKey], wait_s: float
-    ) -> AsyncGenerator[Change, None]:
-        """Yields the changes of one shard. Raises errors that another attempt would meet again."""
-        positions: dict[int, state_pb2.Position] = {}
+        self,
+        store: str,
+        batch: Mapping[int, state_pb2.StateKey],
+        shards: ShardMap,
+        read: Mapping[int, state_pb2.Position],
+        wait_s: float,
+    ) -> AsyncGenerator[tuple[int, Change], None]:
+        """Yields the changes of one shard by the map, after what was read. Raises errors that would come again.
+
+        Raises _MovedError when a newer map has the keys in several shards.
+        """
+        positions = dict(read)
         while True:
             try:
                 deadline = time.monotonic() + self._timeout_s
@@ -252,12 +274,16 @@ class StatecastClient:
                     change = Change.of(batch[result.index], result)
                     if not covers(positions.get(result.index), change.position):
                         positions[result.index] = change.position
-                        yield change
+                        yield result.index, change
                 _raise_error_in(results)  # last: a key that cannot be read silences no other
             except _PASSING:
                 if self._router.is_closed:
                     raise
                 await asyncio.sleep(_PAUSE_S)
+            if self._router.shards is not shards:
+                shards = self._router.shards
+                if len(set(self._owners(store, batch.values()))) > 1:
+                    raise _MovedError
 
 
 def _raise_error_in(results: Sequence[query_pb2.KeyResult]) -> None:
