@@ -10,7 +10,7 @@ import pytest
 
 from statecast.query.v1 import query_pb2
 from statecast.state.v1 import state_pb2
-from statecast_client import Change, InvalidError, UnavailableError
+from statecast_client import Change, InvalidError, StatecastClient, UnavailableError
 from statecast_client.client import merged
 from testkit.waiting import scaled
 
@@ -67,6 +67,31 @@ async def test_a_watch_covers_keys_of_all_shards(cluster: "Cluster") -> None:
     changes = await watched(cluster, 2, [mine, others])
 
     assert {change.key.group for change in changes} == {mine, others}
+
+
+async def test_a_watch_follows_its_keys_to_other_instances(cluster: "Cluster") -> None:
+    one, other = cluster.instances
+    keys = [next(key for key in map(str, range(20)) if cluster.owner(key) is owner) for owner in (one, other)]
+    one.peers = other.peers = [one]
+
+    async def end_polls() -> None:
+        while not other.batches:
+            one.results = one.results or [[]]
+            await asyncio.sleep(0.01)
+
+    async with StatecastClient([one.address], refresh_s=0) as client:
+        changes = client.watch("rows", keys)
+        async with aclosing(changes), asyncio.timeout(scaled(20)):
+            one.results = [[value(1), value(1, index=1)]]
+            received = [await anext(changes) for _ in range(2)]
+            one.peers = other.peers = cluster.instances
+            other.results = [[value(1), value(2)]]
+            change, _ = await asyncio.gather(anext(changes), end_polls())
+            received.append(change)
+
+    assert [each.key.group for each in other.batches[0].keys] == keys[1:]
+    assert other.batches[0].keys[0].after.offset == 1
+    assert [(keys.index(change.key.group), change.position.offset) for change in received] == [(0, 1), (1, 1), (1, 2)]
 
 
 async def test_a_watch_goes_on_after_an_outage(cluster: "Cluster") -> None:
