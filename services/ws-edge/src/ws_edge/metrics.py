@@ -27,6 +27,8 @@ class FrameTally(Collector):
         self._age_sum = 0.0
 
     def aged(self, seconds: float) -> None:
+        """Counts a change of this age; one from the future, by the clock of its source, counts as new."""
+        seconds = max(0.0, seconds)  # a sum that falls looks as if the edge had started anew
         self.ages[bisect_left(AGE_BUCKETS, seconds)] += 1
         self._age_sum += seconds
 
