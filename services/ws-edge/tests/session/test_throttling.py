@@ -8,6 +8,7 @@ import pytest
 from uvicorn.protocols.utils import ClientDisconnected
 
 from testkit.waiting import scaled
+from testkit.ws_edge.answers import SCORES
 from testkit.ws_edge.edge import RunningEdge, until
 from testkit.ws_edge.one_socket import OneSocket
 from testkit.ws_edge.stream import stream_client
@@ -115,6 +116,18 @@ async def test_each_watch_of_a_frame_costs() -> None:
             await client.until_current(number)
 
         assert throttled_s(edge) > 1.9
+
+
+async def test_others_get_their_turns_between_the_watches_of_a_frame() -> None:
+    watches = [{"id": number, "store": "scores", "group": str(number)} for number in range(1, 501)]
+    turns = 0
+    async with OneSocket(SCORES) as socket:
+        socket.receive(json.dumps({"watch": watches}))
+        while socket.hub.subscriptions < len(watches):
+            turns += 1
+            await asyncio.sleep(0)
+
+    assert turns >= 10
 
 
 @pytest.mark.parametrize("path", ["/update/orders", "/v1/stream"])

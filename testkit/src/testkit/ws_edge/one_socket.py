@@ -74,11 +74,15 @@ class OneSocket:
         return self._sent.qsize()
 
     async def send(self, content: str | bytes) -> None:
+        """Sends a frame of the client, and lets the edge handle it as far as it can."""
+        self.receive(content)
+        await settle()
+
+    def receive(self, content: str | bytes) -> None:
         """Sends a frame of the client."""
         self._received.put_nowait(
             {"type": "websocket.receive", "text" if isinstance(content, str) else "bytes": content}
         )
-        await settle()
 
     async def recv(self) -> str | bytes:
         """Returns the next frame of the edge."""
