@@ -354,7 +354,7 @@ export class Statecast {
       const address = credentials ? this.#beside("tickets/stream") : this.#address;
       if (this.state !== "closed") this.#listen((this.#socket = new WebSocket(address, offers)));
     } catch (error) {
-      this.#over(error instanceof StatecastError ? error : unreachable(error.message));
+      this.#over(error instanceof StatecastError ? error : unreachable(textOf(error)));
     }
   }
 
@@ -527,9 +527,10 @@ export class Statecast {
     try {
       const ticket = await this.#ticket("expiring", new Date(Date.now() + this.#accessEnds - now()));
       if (socket === this.#socket) this.#send({ renew: { ticket } });
-    } catch ({ message }) {
+    } catch (error) {
       if (socket !== this.#socket) return;
-      callHandler(this.#options, "onError", new StatecastError("not_renewed", `the access could not be renewed: ${message}`));
+      const text = `the access could not be renewed: ${textOf(error)}`;
+      callHandler(this.#options, "onError", new StatecastError("not_renewed", text));
       this.#renewLater();
     }
   }
@@ -561,6 +562,7 @@ const allGone = (rows) => [...rows.values()].map(({ key, sort }) => ({ key, sort
 const isBelow = (path, top) => top.every((row, depth) => row === path[depth]);
 const sizeOf = (value) => JSON.stringify(value).replace(/[^\x00-\x7f]/g, "three").length;
 const keyOf = ({ key, row }, { keyField }) => key ?? (keyField && row?.[keyField]) ?? "";
+const textOf = (error) => error?.message ?? String(error); // a program may throw anything
 const unreachable = (message) => new StatecastError("unreachable", message);
 const errorOf = ({ code = "", message = "", retry_ms: retryMs = null }) => new StatecastError(code, message || code, retryMs);
 /** Whether the failure may be temporary: a close code or status that is no refusal, or no answer at all. */

@@ -76,7 +76,7 @@ export class Server {
     const answer = (need) => {
       this.needs.push(need);
       const token = credentials.length > 1 ? credentials.shift() : credentials[0];
-      if (token instanceof Error) throw token;
+      if (token instanceof Error || token === undefined) throw token;
       return { Authorization: token };
     };
     this.options = {

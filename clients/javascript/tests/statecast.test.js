@@ -152,6 +152,17 @@ test("credentials that cannot be had are asked for again, and those of a person 
   assert.deepEqual([server.client.state, server.errors], ["closed", ["signed_out"]]);
 });
 
+test("credentials may fail without an error, as a rejected promise does", async () => {
+  server.connect(undefined, "any", undefined, "any");
+  await server.passes(0);
+  assert.equal(server.client.state, "waiting");
+
+  await server.passes(250);
+  server.socket.opens();
+  await live(970_000);
+  assert.deepEqual([server.errors, server.socket.sent], [["not_renewed"], [{ renew: { ticket: "t" } }]]);
+});
+
 test("access is renewed before it ends, and again when a ticket is refused", async () => {
   server.connect("any");
   await server.passes(0);
