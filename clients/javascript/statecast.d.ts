@@ -1,4 +1,4 @@
-import type { Watch as WatchRequest } from "./contract.js";
+import type { Page, Watch as WatchRequest } from "./contract.js";
 
 export * as contract from "./contract.js";
 
@@ -49,8 +49,8 @@ export interface Handlers<R = unknown> {
   onStale?(seconds: number | null): void;
   /** The watch has ended, and is not asked for again. */
   onEnd?(error: StatecastError): void;
-  /** The result of `save()` of a watch of the same. */
-  saved?: SavedPlace[] | null;
+  /** The result of `save()` of a watch of the same, or a page by REST of the same range. */
+  saved?: SavedPlace[] | Page | null;
 }
 
 export declare class StatecastError extends Error {
@@ -60,7 +60,7 @@ export declare class StatecastError extends Error {
 }
 
 export declare class Places {
-  constructor(saved?: SavedPlace[] | null);
+  constructor(saved?: SavedPlace[] | Page | null);
   rows(path?: string[]): ReadonlyMap<string, HeldRow>;
   token(path?: string[]): string;
   list(): { path: string[]; rows: ReadonlyMap<string, HeldRow>; token: string }[];

@@ -42,17 +42,17 @@ export class Places {
   resumed = null;
 
   /**
-   * `saved` is the result of `save` for the same watch; null, as from empty storage, when there is none. Throws a
-   * StatecastError for anything else.
+   * `saved` is the result of `save` for the same watch, or a page by REST of the same range; null, as from empty
+   * storage, when there is none. Throws a StatecastError for anything else.
    */
   constructor(saved) {
     try {
-      for (const { path, token, rows } of saved ?? []) {
+      for (const { path, token, rows } of Array.isArray(saved) ? saved : pageOf(saved)) {
         if (!Array.isArray(path) || typeof token !== "string") throw new TypeError("a place lacks its path or token");
         this.#places.set(JSON.stringify(path), newPlace(path, token, new Map(rows.map((each) => [each.key, each]))));
       }
     } catch ({ message }) {
-      throw new StatecastError("malformed_saved", `\`saved\` is not the result of save() of a watch: ${message}`);
+      throw new StatecastError("malformed_saved", `\`saved\` is neither save() of a watch nor a page with rows and token: ${message}`);
     }
   }
 
@@ -295,7 +295,7 @@ export class Statecast {
   /**
    * Watches by the fields of the contract's `Watch`: `{store, group, sort_from, sort_to, limit, reverse, steps, fields,
    * delta, times, interval_ms}`, or `{channel}`. Handlers: `onRows(news)`, `onCurrent()`, `onStale(seconds)`,
-   * `onEnd(error)`; `saved` is the result of `save()` of a watch of the same.
+   * `onEnd(error)`; `saved` is the result of `save()` of a watch of the same, or a page by REST of the same range.
    */
   watch(what, handlers = {}) {
     if (this.state === "closed") throw this.reason ?? new StatecastError("closed", "this client is closed");
@@ -561,12 +561,20 @@ const newPlace = (path, token, rows) => ({ path, token, rows, waiting: [], anew:
 const allGone = (rows) => [...rows.values()].map(({ key, sort }) => ({ key, sort, row: null, commitTime: null, skipped: 0 }));
 const isBelow = (path, top) => top.every((row, depth) => row === path[depth]);
 const sizeOf = (value) => JSON.stringify(value).replace(/[^\x00-\x7f]/g, "three").length;
+const rowOf = ({ key = "", sort = "", row, commit_time: commitTime = null }) => ({ key, sort, row, commitTime });
 const keyOf = ({ key, row }, { keyField }) => key ?? (keyField && row?.[keyField]) ?? "";
 const textOf = (error) => error?.message ?? String(error); // a program may throw anything
 const unreachable = (message) => new StatecastError("unreachable", message);
 const errorOf = ({ code = "", message = "", retry_ms: retryMs = null }) => new StatecastError(code, message || code, retryMs);
 /** Whether the failure may be temporary: a close code or status that is no refusal, or no answer at all. */
 const isPassing = (code) => code === "unreachable" || Number.isInteger(Number(code));
+
+/** Returns a page by REST, if there is one, as the only place of a watch. */
+function pageOf(page) {
+  if (!page) return [];
+  const rows = (page.rows ?? []).filter((each) => "row" in each);
+  return [{ path: [], token: page.token, rows: rows.map(rowOf) }];
+}
 
 /** Returns a received row as a change of the current one: whole, its delta merged, or gone. */
 function merged(told, held, { sortField }) {

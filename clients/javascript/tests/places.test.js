@@ -147,6 +147,19 @@ test("rows and tokens survive a restart of the program", () => {
   assert.equal(again.rows().get("m1").row.suspended, true);
 });
 
+test("a page by REST resumes", () => {
+  const rows = [
+    { key: "m1", sort: "1", row: market("m1"), commit_time: "2026-11-28T10:00:00Z" },
+    { key: "m2", error: { code: "row_too_large", message: "m2 is too large" } },
+  ];
+  const places = new Places({ rows, token: "A" });
+
+  assert.deepEqual(places.resumption(), { token: "A" });
+  assert.deepEqual([...places.rows().values()], [
+    { key: "m1", sort: "1", row: market("m1"), commitTime: "2026-11-28T10:00:00Z" },
+  ]);
+});
+
 test("a resumption has as many below as a frame holds", () => {
   const ids = Array.from({ length: 2000 }, (_, index) => `m${index}`);
   const { places } = taken(begun(...ids));
