@@ -76,7 +76,7 @@ class Quota:
     rows: int
     """The rows that may be watched, as SessionContext counts them."""
     frames_per_s: int
-    """A frame costs one, each of its watches one more, and each 1,024 bytes one more."""
+    """A frame costs one, each of its parts one more (see ClientRequest), and each 1,024 bytes one more."""
     burst_s: float
     """This many seconds' worth may arrive at once."""
     sockets_per_s: float
