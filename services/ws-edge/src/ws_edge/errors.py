@@ -47,6 +47,7 @@ LOST = 1006
 
 NO_PONG = 1011
 CLOSE_RESTART = 1012
+CLOSE_FAILED = 1013
 CLOSE_EXPIRED = 4401
 CLOSE_REVOKED = 4403
 
@@ -200,6 +201,7 @@ BY_EDGE: Mapping[int, Close] = {
     1009: Close("too_large", "A frame is larger than `WS_EDGE_MAX_FRAME_BYTES`."),
     NO_PONG: Close("no_pong", "The client does not answer pings."),
     CLOSE_RESTART: Close("restart", "The edge restarts: connect again, with your tokens."),
+    CLOSE_FAILED: Close("failed", "The edge has a defect, which is in its log: connect again, with your tokens."),
     CLOSE_EXPIRED: Close("expired", "The access has ended and was not renewed: connect with a credential that holds."),
     CLOSE_REVOKED: Close("revoked", "The operators have ended the consumer's access."),
 }

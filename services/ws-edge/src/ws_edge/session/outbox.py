@@ -6,7 +6,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass, field
 from typing import Any
 
+import structlog
+
 from ws_edge.codec.frames import FILL_BYTES, FRAMES, Codec
+from ws_edge.errors import CLOSE_FAILED
 from ws_edge.metrics import FrameTally
 from ws_edge.session.channel_watch import ChannelWatch
 from ws_edge.session.place import Place
@@ -15,6 +18,8 @@ MAX_REPLIES = 256
 """With so many unsent frames about a socket, its requests are not read."""
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True, eq=False)
@@ -136,6 +141,11 @@ class SocketWriter:
         except OSError:
             self.is_lost = True
             return
+        except Exception:
+            # Without an end, the socket would look alive, and its client would hear nothing more.
+            log.exception("frame_failed")
+            self._clear()
+            self.end_code, self._reason = CLOSE_FAILED, "the edge has failed: connect again with your tokens"
         finally:
             self.writing_since = None
             self._is_writing = False
