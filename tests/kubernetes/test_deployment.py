@@ -223,7 +223,7 @@ def _only_row(client: GatewayClient, tracking_number: str) -> Object:
         ("stream-processor", EXECUTORS | {"pipelinesConfigMap": "pipelines", "kafkaSecret": "kafka"}),
         ("query-service", {"autoscaling.enabled": True, "storesConfigMap": "stores"}),
         ("ws-edge", {"autoscaling.enabled": True, "mounts": [{"name": "tls", "secret": "tls", "path": "/etc/tls"}]}),
-        ("jobs", {"program": "pass", "options": ["--parallel", "8"]}),
+        ("jobs", {"program": "pass\n", "options": ["--parallel", "8"]}),
     ],
 )
 def test_the_api_server_takes_what_is_off_by_default(cluster: Cluster, name: str, values: Object) -> None:
