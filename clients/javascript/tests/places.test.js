@@ -86,10 +86,10 @@ test("what begins without resuming replaces all rows at its token, and tells whi
   assert.deepEqual(keys(places), ["m1", "m2"]);
 
   const [{ changes, began }] = places.take({ rows: [{ row: market("m3") }], token: "B" });
-  const told = changes.map(({ key, row }) => [key, row === null]);
+  const kept = changes.map(({ key, row }) => [key, row === null]);
   assert.deepEqual(keys(places), ["m2", "m3"]);
   assert.equal(began, true);
-  assert.deepEqual(told, [["m2", false], ["m3", false], ["m1", true]]);
+  assert.deepEqual(kept, [["m2", false], ["m3", false], ["m1", true]]);
 });
 
 test("a newer token does not count while rows wait, or while the rows are about to be replaced", () => {

@@ -3,6 +3,9 @@
 import { mock } from "node:test";
 import { Statecast } from "../statecast.js";
 
+export const MARKETS = { store: "odds-by-match", group: "m1" };
+export const WATCHING = { message: "json", key_field: "id" };
+
 /** A line at which a test speaks for the edge. */
 export class Socket {
   constructor(address, offers) {
@@ -64,12 +67,21 @@ export class Server {
     };
   }
 
+  /** A watch whose news and end are kept. */
+  watched(what = MARKETS, handlers = {}) {
+    const heard = { news: [], ends: [], stale: [] };
+    const onRows = (news) => heard.news.push(news);
+    const onEnd = ({ code }) => heard.ends.push(code);
+    const watch = this.client.watch(what, { onRows, onEnd, onStale: (seconds) => heard.stale.push(seconds), ...handlers });
+    return { watch, heard };
+  }
+
   /** Makes the client; `credentials` is what it answers each time, or throws. */
   connect(...credentials) {
     const { sockets } = this;
     const WebSocket = class extends Socket {
-      constructor(...told) {
-        super(...told);
+      constructor(...arguments_) {
+        super(...arguments_);
         sockets.push(this);
       }
     };

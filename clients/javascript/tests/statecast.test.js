@@ -3,25 +3,14 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { Statecast, StatecastError } from "../statecast.js";
-import { Server } from "./server.js";
+import { MARKETS, Server, WATCHING } from "./server.js";
 
-const MARKETS = { store: "odds-by-match", group: "m1" };
-const WATCHING = { message: "json", key_field: "id" };
 let server;
 
 beforeEach(() => {
   server = new Server();
 });
 afterEach(() => server.ends());
-
-/** A watch whose news and end are kept. */
-function watched(what = MARKETS, handlers = {}) {
-  const told = { news: [], ends: [], stale: [] };
-  const onRows = (news) => told.news.push(news);
-  const onEnd = ({ code }) => told.ends.push(code);
-  const watch = server.client.watch(what, { onRows, onEnd, onStale: (seconds) => told.stale.push(seconds), ...handlers });
-  return { watch, told };
-}
 
 /** Lets time pass at a line that lives. */
 async function live(milliseconds) {
@@ -34,13 +23,13 @@ async function live(milliseconds) {
 for (const code of [1009, 4403]) {
   test(`close code ${code} ends all watches with its reason`, async () => {
     server.connect();
-    const { told } = watched();
+    const { heard } = server.watched();
     server.socket.opens();
     server.socket.ends(code, "so it is");
     await server.passes(0);
 
     assert.deepEqual([server.client.state, server.client.reason.message], ["closed", "so it is"]);
-    assert.deepEqual([told.ends, server.errors], [[String(code)], [String(code)]]);
+    assert.deepEqual([heard.ends, server.errors], [[String(code)], [String(code)]]);
     assert.throws(() => server.client.watch(MARKETS), { code: String(code) });
   });
 }
@@ -48,7 +37,7 @@ for (const code of [1009, 4403]) {
 for (const code of [1001, 1006, 1011, 1012, 4999]) {
   test(`after close code ${code} it connects again, with tokens`, async () => {
     server.connect();
-    watched();
+    server.watched();
     server.socket.opens();
     const { id } = server.socket.watches["odds-by-match"];
     server.socket.tells({ id, watching: WATCHING, rows: [{ row: { id: "a" } }], token: "A" });
@@ -209,7 +198,7 @@ test("a line that spoke 40 seconds ago is not dead", async () => {
 
 test("the time of day may jump", async () => {
   server.connect();
-  watched();
+  server.watched();
   server.socket.opens();
   server.socket.tells({ reconnect: { delay_ms: 5000 } });
   mock.method(Date, "now", () => 0);
@@ -252,7 +241,7 @@ test("a program that comes back to the front finds out whether the line lives, o
 
 test("a watch that may be asked for again is, unless it was ended meanwhile", async () => {
   server.connect();
-  const [{ told }, { watch: other }] = [watched(), watched({ store: "orders-by-key", group: "o1" })];
+  const [{ heard }, { watch: other }] = [server.watched(), server.watched({ store: "orders-by-key", group: "o1" })];
   server.socket.opens();
   for (const { id } of Object.values(server.socket.watches)) {
     server.socket.tells({ id, ended: { code: "store_changed", retry_ms: 300 } });
@@ -261,24 +250,24 @@ test("a watch that may be asked for again is, unless it was ended meanwhile", as
   await server.passes(300);
 
   assert.deepEqual(server.socket.sent.slice(1).map(({ watch }) => watch.map(({ store }) => store)), [["odds-by-match"]]);
-  assert.deepEqual(told.ends, []);
+  assert.deepEqual(heard.ends, []);
 });
 
 test("late frames of a watch that has ended are ignored", () => {
   server.connect();
-  const { watch, told } = watched();
+  const { watch, heard } = server.watched();
   server.socket.opens();
   const { id } = server.socket.watches["odds-by-match"];
   watch.end();
   server.socket.tells({ id, watching: WATCHING, rows: [{ row: { id: "a" } }], token: "A" });
   server.socket.tells({ id, ended: {} });
 
-  assert.deepEqual([server.socket.sent.at(-1), told.news, told.ends], [{ unwatch: [id] }, [], []]);
+  assert.deepEqual([server.socket.sent.at(-1), heard.news, heard.ends], [{ unwatch: [id] }, [], []]);
 });
 
 test("a thousand watches are few frames, none larger than the edge reads", () => {
   server.connect();
-  for (let number = 0; number < 1000; number += 1) watched({ store: "orders-by-key", group: `ordér-${number}`.padEnd(80, "é") });
+  for (let number = 0; number < 1000; number += 1) server.watched({ store: "orders-by-key", group: `ordér-${number}`.padEnd(80, "é") });
   server.socket.opens();
 
   const sizes = server.socket.sent.map((frame) => new TextEncoder().encode(JSON.stringify(frame)).length);
@@ -287,7 +276,7 @@ test("a thousand watches are few frames, none larger than the edge reads", () =>
 
 test("the newest ping says which watches are out of date, and brings tokens of quiet ones", () => {
   server.connect();
-  const [{ watch, told }, { told: others }] = [watched(), watched({ store: "orders-by-key", group: "o1" })];
+  const [{ watch, heard }, { heard: others }] = [server.watched(), server.watched({ store: "orders-by-key", group: "o1" })];
   server.socket.opens();
   const { id } = server.socket.watches["odds-by-match"];
   server.socket.tells({ id, watching: WATCHING, token: "A", current: true });
@@ -296,12 +285,12 @@ test("the newest ping says which watches are out of date, and brings tokens of q
 
   server.socket.tells({ ping: { blind: [{ lag_s: 30 }] } });
   server.socket.tells({ ping: {} });
-  assert.deepEqual([told.stale, others.stale], [[12, 30, null], [30, null]]);
+  assert.deepEqual([heard.stale, others.stale], [[12, 30, null], [30, null]]);
 });
 
 test("changes of a row that is not there begin the watch anew", () => {
   server.connect();
-  watched();
+  server.watched();
   server.socket.opens();
   const { id } = server.socket.watches["odds-by-match"];
   server.socket.tells({ id, watching: WATCHING, token: "A" });
@@ -322,109 +311,11 @@ test("errors and warnings of the edge reach the program, and end nothing", () =>
 
 test("no frame is larger than hello says", () => {
   server.connect();
-  for (let number = 0; number < 9; number += 1) watched({ store: "orders-by-key", group: `order-${number}` });
+  for (let number = 0; number < 9; number += 1) server.watched({ store: "orders-by-key", group: `order-${number}` });
   server.socket.opens({ max_request_bytes: 128 });
 
   const sizes = server.socket.sent.map((frame) => JSON.stringify(frame).length);
   assert.ok(sizes.length > 3 && Math.max(...sizes) <= 128, String(sizes));
-});
-
-test("handlers that throw are reported, and stop nothing", async () => {
-  const fails = () => {
-    throw new StatecastError("mine", "a bug of the program");
-  };
-  server.connect();
-  Object.assign(server.options, { onState: fails, onError: fails, onWarning: fails });
-  const { watch } = watched(MARKETS, { onRows: fails, onCurrent: fails, onStale: fails });
-  const { told } = watched({ store: "orders-by-key", group: "o1" });
-  server.socket.opens();
-  const { "odds-by-match": markets, "orders-by-key": orders } = server.socket.watches;
-  server.socket.tells({ id: markets.id, watching: WATCHING, rows: [{ row: { id: "a" } }], token: "A", current: true });
-  server.socket.tells({ ping: { blind: [{ lag_s: 12 }] } });
-  server.socket.tells({ error: { code: "malformed_frame", message: "no JSON" }, warning: { code: "w", message: "m" } });
-  server.socket.tells({ id: orders.id, watching: WATCHING, rows: [{ row: { id: "b" } }], token: "B" });
-  await server.passes(0);
-
-  assert.deepEqual([watch.token, watch.isCurrent, told.stale, told.news.length], ["A", true, [12], 1]);
-  assert.deepEqual([server.socket.sent.length, new Set(server.uncaught)], [1, new Set(["a bug of the program"])]);
-
-  server.socket.ends(1006);
-  await server.passes(250);
-  assert.equal(server.sockets.length, 2);
-});
-
-test("no handler is called after the end of its watch, or of the client", async () => {
-  server.connect();
-  let [calls, watch] = [0, null];
-  const ends = (end) => () => {
-    calls += 1;
-    end();
-  };
-  const below = (id) => ({ id, watching: WATCHING, rows: [{ row: { id: "a" } }], token: "A", current: true, ended: { retry_ms: 1 } });
-  ({ watch } = watched(MARKETS, { onRows: ends(() => watch.end()), onCurrent: ends(() => {}) }));
-  server.socket.opens();
-  server.socket.tells(below(server.socket.watches["odds-by-match"].id));
-  await server.passes(300);
-  assert.deepEqual([calls, server.socket.sent.filter((frame) => frame.watch).length], [1, 1]);
-
-  watched(MARKETS, { onRows: ends(() => server.client.close()), onCurrent: ends(() => {}) });
-  server.socket.tells(below(server.socket.watches["odds-by-match"].id));
-  assert.equal(calls, 2);
-});
-
-test("a handler may use the client from its first call on", async () => {
-  const states = [];
-  const client = new Statecast("ws://edge.test/v1/stream", { WebSocket: class {}, onState: () => states.push(client.state) });
-  server.client = { close() {} };
-  await server.passes(0);
-
-  assert.deepEqual([states, server.uncaught], [["connecting"], []]);
-});
-
-test("a program may close the client when it opens, or begin watches", async () => {
-  server.connect();
-  server.options.onState = (state) => state === "open" && watched();
-  server.socket.opens();
-  assert.deepEqual(server.socket.sent.map(({ watch }) => watch.length), [1]);
-
-  server.options.onState = (state) => state === "open" && server.client.close();
-  server.socket.ends(1006);
-  await server.passes(250);
-  server.socket.opens();
-  assert.equal(server.client.state, "closed");
-  assert.equal(server.socket.sent.length, 0);
-});
-
-test("nothing is renewed for a client that was closed by a handler", async () => {
-  server.connect("any");
-  await server.passes(0);
-  server.socket.opens();
-  server.options.onError = () => server.client.close();
-  server.socket.tells({ error: { code: "ticket_refused", message: "used" } });
-  await server.passes(1_000_000);
-
-  assert.deepEqual(server.needs, ["connect"]);
-});
-
-for (const text of ["no JSON", "null"]) {
-  test(`the frame \`${text}\` ends the client with its reason`, () => {
-    server.connect();
-    server.socket.opens();
-    server.socket.says(text);
-
-    assert.deepEqual([server.client.state, server.client.reason.code], ["closed", "malformed_frame"]);
-    assert.match(server.client.reason.message, /not of statecast\.push\.v2/);
-  });
-}
-
-test("what is not the result of save is refused, and harms no other watch", () => {
-  server.connect();
-  for (const saved of [{}, [{}], [{ path: [], token: "A" }], [{ path: [], token: 7, rows: [] }]]) {
-    assert.throws(() => watched(MARKETS, { saved }), { code: "malformed_saved" });
-  }
-  watched();
-  server.socket.opens();
-  assert.equal(server.socket.sent[0].watch.length, 1);
 });
 
 test("an answer without a ticket, as of a hotel's network, is no ticket", async () => {
