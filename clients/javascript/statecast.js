@@ -139,13 +139,13 @@ export class Places {
     const { path, anew, waiting, rows: before } = place;
     const rows = new Map(anew ? [] : before);
     const changes = new Map();
-    for (const told of waiting) {
-      const isKnown = before.has(told.key) || changes.has(told.key);
-      const change = merged(told, rows.get(told.key), place);
+    for (const entry of waiting) {
+      const isKnown = before.has(entry.key) || changes.has(entry.key);
+      const change = merged(entry, rows.get(entry.key), place);
       const { skipped, error, ...row } = change;
-      if (change.row === null) rows.delete(told.key);
-      else rows.set(told.key, row);
-      if (isKnown || error || change.row !== null) changes.set(told.key, change);
+      if (change.row === null) rows.delete(entry.key);
+      else rows.set(entry.key, row);
+      if (isKnown || error || change.row !== null) changes.set(entry.key, change);
     }
     const gone = anew ? [...before.values()].filter(({ key }) => !rows.has(key) && !changes.has(key)) : [];
     for (const change of allGone(gone)) changes.set(change.key, change);
@@ -577,14 +577,14 @@ function pageOf(page) {
 }
 
 /** Returns a received row as a change of the current one: whole, its delta merged, or gone. */
-function merged(told, held, { sortField }) {
-  const { key, row, delta, left, error, commit_time: time, skipped = 0 } = told;
+function merged(entry, held, { sortField }) {
+  const { key, row, delta, left, error, commit_time: time, skipped = 0 } = entry;
   const commitTime = time ?? null;
-  const sort = told.sort ?? held?.sort ?? "";
+  const sort = entry.sort ?? held?.sort ?? "";
   if (left || error) return { key, sort, row: null, commitTime, skipped, ...(error && { error: errorOf(error) }) };
   if (delta && !held) throw new StatecastError("no_base", `there is no row ${JSON.stringify(key)} for the changes that came`);
   const whole = delta ? patched(held.row, delta) : row;
-  return { key, sort: told.sort ?? (sortField && whole?.[sortField]) ?? held?.sort ?? "", row: whole, commitTime, skipped };
+  return { key, sort: entry.sort ?? (sortField && whole?.[sortField]) ?? held?.sort ?? "", row: whole, commitTime, skipped };
 }
 
 /** A merge patch of one level: fields with new values, null for removed ones. */

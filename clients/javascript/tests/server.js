@@ -80,8 +80,8 @@ export class Server {
   connect(...credentials) {
     const { sockets } = this;
     const WebSocket = class extends Socket {
-      constructor(...arguments_) {
-        super(...arguments_);
+      constructor(address, offers) {
+        super(address, offers);
         sockets.push(this);
       }
     };
