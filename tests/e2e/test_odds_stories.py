@@ -221,6 +221,7 @@ async def test_who_stops_reading_delays_nobody_and_is_then_told_the_newest_of_ea
     odds.put_match("slow")
     for market in LARGE:
         odds.put_market("slow", market, name_in(0))
+    await stack.lead_to_each_edge()
     async with boards_of(stack, odds, WATCHERS, "slow", *(f"slow/{market}" for market in LARGE)) as boards:
         assert all(stack.sockets().values()), "at each edge somebody reads"
         with stack.phone().open_unread("/v1/stream") as phone:

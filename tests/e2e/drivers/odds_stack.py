@@ -61,13 +61,18 @@ class OddsStack:
 
     async def revive_edge(self, killed: ServiceProcess) -> None:
         """Starts an edge again, and returns when the gateway has led a socket to it."""
-
-        async def leads_to_it() -> bool:
-            async with self.socket("/v1/stream"):
-                return killed.metric(OPENED) > 0
-
         await self.revive(killed)
-        await wait_until_async(leads_to_it, "the gateway leads to the edge again")
+        await self.lead_to_each_edge()
+
+    async def lead_to_each_edge(self) -> None:
+        """Returns when the gateway has led a new socket to each edge. It passes over one that has failed a check."""
+        before = {edge: edge.metric(OPENED) for edge in self.edges.values()}
+
+        async def leads_to_each() -> bool:
+            async with self.socket("/v1/stream"):
+                return all(edge.metric(OPENED) > opened for edge, opened in before.items())
+
+        await wait_until_async(leads_to_each, "the gateway leads to each edge")
 
 
 @contextmanager
