@@ -50,12 +50,11 @@ class PublicCaching:
         made only where it is sent.
         """
         etag, control = etag_of(store, page), self.control(store, page.lag_ms)
+        headers, content = {"ETag": etag, "Cache-Control": control}, _content(etag)
         for known in [] if store.private or not if_none_match else map(str.strip, if_none_match.split(",")):
-            is_same = _content(known) == _content(etag) or (known == "*" and page.rows)
+            is_same = _content(known) == content or (known == "*" and page.rows)
             if (is_same and not page.lag_ms) or _is_ahead(known, page.through):
-                headers = {"ETag": etag if known == "*" else known, "Cache-Control": control}
-                return Response(status_code=304, headers=headers)
-        headers = {"ETag": etag, "Cache-Control": control}
+                return Response(status_code=304, headers=headers if known == "*" else headers | {"ETag": known})
         return Response(await body(), headers=headers, media_type="application/json")
 
 

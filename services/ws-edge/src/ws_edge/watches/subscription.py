@@ -283,7 +283,7 @@ class Subscription:
         window = self.watch.window
         if window.is_outdated:
             return None
-        return window.through if next(self.visible_rows(), None) is None else window.position
+        return window.position if self._shows_a_row else window.through
 
     def _note_sent(self, position: Position) -> None:
         sent = self._sent
@@ -315,4 +315,8 @@ class Subscription:
         question = self.watch.question
         if question.store.rule.shows_all(self.options.consumer):
             return True
-        return question.is_key and next(self.visible_rows(), None) is not None
+        return question.is_key and self._shows_a_row
+
+    @property
+    def _shows_a_row(self) -> bool:
+        return next(self.visible_rows(), None) is not None
