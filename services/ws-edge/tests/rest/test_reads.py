@@ -13,6 +13,7 @@ from httpx import AsyncClient
 
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from statecast.push.v2.push_pb2 import Page
+from testkit.turns import counted_turns
 from testkit.ws_edge.edge import RunningEdge, until
 from ws_edge.model.states import KeyState, Position, StoreKey
 from ws_edge.rest import reads
@@ -284,21 +285,12 @@ async def test_others_have_their_turns_while_a_page_is_written(monkeypatch: pyte
 
     monkeypatch.setattr(json, "dumps", dumps_and_note)
     rows = [KeyState(member(1), Position(7, number), Order(order_id="1")) for number in range(reads.MAX_PAGE)]
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    other = asyncio.create_task(count())
     lock, page = asyncio.Lock(), RowPage(rows, (), "", 0)
-    body, *more = await asyncio.gather(*(page_body(page, lock) for _ in range(4)))
-    other.cancel()
+    async with counted_turns() as turns:
+        body, *more = await asyncio.gather(*(page_body(page, lock) for _ in range(4)))
 
     assert len(json.loads(body)["rows"]) == reads.MAX_PAGE
     assert more == [body] * 3
     assert sum(written) < 4 * len(body)
     assert max(written) < len(body) / 100
-    assert turns >= 4 * reads.MAX_PAGE // ROWS_AT_ONCE
+    assert turns.count >= 4 * reads.MAX_PAGE // ROWS_AT_ONCE

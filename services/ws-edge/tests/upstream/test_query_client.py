@@ -10,6 +10,7 @@ import structlog
 from statecast.orders.v1.order_pb2 import Order
 from statecast.query.v1.query_service_pb2 import ScanStatesResponse
 from statecast.state.v1.state_pb2 import StateKey
+from testkit.turns import counted_turns
 from testkit.ws_edge.edge import Clock, FakeQueryService, until
 from testkit.ws_edge.fake_query_service import SHIPPED_STORES
 from ws_edge.errors import MalformedFrameError, RequestError, UnavailableError
@@ -293,19 +294,11 @@ async def test_the_log_says_once_why_a_store_is_not_read(service: FakeQueryServi
 
 
 async def test_others_get_their_turns_while_a_page_is_decoded() -> None:
-    response, turns = ScanStatesResponse(), 0
+    response = ScanStatesResponse()
     for number in range(1000):
         response.states.add(key=StateKey(group="alice", member=str(number)), payload=Order().SerializeToString())
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    other = asyncio.create_task(count())
-    states = await decoded(STORE, response)
-    other.cancel()
+    async with counted_turns() as turns:
+        states = await decoded(STORE, response)
 
     assert [state.key.member for state in states] == [state.key.member for state in response.states]
-    assert turns >= 10
+    assert turns.count >= 10
