@@ -106,7 +106,7 @@ final class Checked extends AbstractPartialFunction<Expression, Expression> impl
       boolean ofDouble = expression.children().head().dataType().equals(DataTypes.DoubleType);
       return ofDouble ? within(expression, BEYOND_LONG.negate(), BEYOND_LONG, 0) : expression;
     } else if (expression instanceof GetArrayItem item) {
-      return new GetArrayItem(item.child(), tried(item.ordinal(), DataTypes.IntegerType), item.failOnError());
+      return new GetArrayItem(item.child(), whole(item.ordinal()), item.failOnError());
     }
     return text(date(expression));
   }
@@ -214,8 +214,8 @@ final class Checked extends AbstractPartialFunction<Expression, Expression> impl
     return expression.withNewChildren(CollectionConverters.asScala(arguments).toSeq());
   }
 
-  private static Expression whole(Expression days) {
-    return days.dataType().equals(DataTypes.IntegerType) ? days : tried(days, DataTypes.IntegerType);
+  private static Expression whole(Expression number) {
+    return tried(number, DataTypes.IntegerType);
   }
 
   private static Expression tried(Expression number, DataType type) {
