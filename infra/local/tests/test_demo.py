@@ -74,6 +74,7 @@ class FakeGateway:
 
     async def _serve(self, socket: ServerConnection) -> None:
         self.sockets.add(socket)
+        await socket.send('{"hello":{"protocol":2}}')
         async for text in socket:
             for watch in json.loads(text)["watch"]:
                 self.watched.append(watch)
