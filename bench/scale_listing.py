@@ -16,7 +16,7 @@ from query_service.reads.local import LocalReads
 from query_service.reads.request_checks import Limits
 from query_service.server.methods import ShardMethods
 from query_service.server.partition_listing import PartitionListing
-from query_service.server.peers import Peers
+from query_service.server.peers import Peers, interval_s
 from query_service.storage.changes import Changes
 from query_service.storage.checkpoints import Checkpoints, Pace
 from query_service.storage.engine import MemoryEngine
@@ -33,7 +33,7 @@ _REST_S = 10.0
 
 
 async def listing(sizes: Sizes) -> dict[str, float]:
-    """Returns the bytes a second of all instances: one pair is measured, and multiplied by the number of pairs.
+    """Returns the bytes a second of all instances: one pair is measured, and multiplied by the pairs a second.
 
     The instance that is asked holds its share of the partitions.
     """
@@ -59,15 +59,16 @@ async def listing(sizes: Sizes) -> dict[str, float]:
         )
         await server.start()
         async with Relay(address) as relay:
-            peers = Peers(1.0, 1.0, clock)
-            await peers.keep([Member(me.instance, relay.address, relay.address, 1)])
+            asking = Peers(1.0, 1.0, clock)
+            await asking.keep([Member(me.instance, relay.address, relay.address, 1)])
             await _ends(view, 2.0)
             began, at = relay.passed_bytes, clock()
             await _ends(view, _REST_S)
             bytes_per_s = (relay.passed_bytes - began) / (clock() - at)
-            await peers.keep(())
+            await asking.keep(())
         await server.stop(0)
-    return {"listing_bytes_per_s": round(bytes_per_s * instances * (instances - 1))}
+    peers = instances - 1
+    return {"listing_bytes_per_s": round(bytes_per_s * instances * peers / interval_s(peers))}
 
 
 async def _ends(view: View, seconds: float) -> None:

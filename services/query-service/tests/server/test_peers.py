@@ -21,7 +21,7 @@ from query_service.reads.routed import RoutedReads
 from query_service.server.limits import CallLimits
 from query_service.server.methods import SHARD, Later, Method, ShardMethods
 from query_service.server.partition_listing import PartitionListing
-from query_service.server.peers import Peers
+from query_service.server.peers import Peers, interval_s
 from query_service.server.shard_channel import FEATURES, members_at
 from query_service.storage.checkpoints import Checkpoints, Pace
 from statecast.query.v1 import query_service_pb2
@@ -250,3 +250,9 @@ async def test_a_peer_that_is_dropped_is_asked_no_longer(peers: Peers) -> None:
     async with asyncio.timeout(10):
         while len(asyncio.all_tasks()) >= before:  # noqa: ASYNC110  a task that ends tells nobody
             await asyncio.sleep(0.01)
+
+
+def test_the_calls_for_listings_grow_with_the_instances_and_not_with_their_square() -> None:
+    calls_per_s = {instances: instances * (instances - 1) / interval_s(instances - 1) for instances in (2, 6, 50, 200)}
+
+    assert calls_per_s == pytest.approx({2: 2, 6: 30, 50: 250, 200: 1000})

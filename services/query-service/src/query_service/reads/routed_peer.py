@@ -22,7 +22,7 @@ class RoutedPeer:
     def __init__(self, reads: Reads, backoff_s: float, monotonic: Callable[[], float]) -> None:
         self.reads = reads
         self.held: Held = {}
-        """The partitions that the peer held about a second ago, by its own account; empty while it does not answer."""
+        """The partitions that the peer held when it was asked last, as it said; empty while it does not answer."""
         self.misplaced: MisplacedAt = {}
         """The groups that stand in other partitions than theirs there, as the peer said last."""
         self._backoff_s = backoff_s

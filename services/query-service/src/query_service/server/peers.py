@@ -27,7 +27,6 @@ from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
 from statecast_service.tls import Tls
 
-_WATCH_S = 1.0
 _SERVICE = shard.DESCRIPTOR.services_by_name["ShardService"].full_name
 
 _log = structlog.get_logger()
@@ -103,18 +102,25 @@ def _method(
 
 
 class Peer(RoutedPeer):
-    """A peer, asked for its partitions every second and at once when it fails: `held` is its last answer, or empty.
+    """A peer, asked for its partitions at an interval and at once when it fails: `held` is its last answer, or empty.
 
     One that is too busy to list them keeps them: taken for dead, it would leave its load to the others at once.
     """
 
     def __init__(
-        self, member: Member, backoff_s: float, timeout_s: float, monotonic: Callable[[], float], tls: Tls | None
+        self,
+        member: Member,
+        backoff_s: float,
+        timeout_s: float,
+        monotonic: Callable[[], float],
+        tls: Tls | None,
+        interval_s: Callable[[], float],
     ) -> None:
         """Connects at once. A peer that has not listed its partitions after `timeout_s` counts as dead.
 
         Needs a running event loop.
         """
+        self._interval_s = interval_s
         self._channel = shard_channel(member.shard_address, tls)
         self._stub: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(self._channel)
         super().__init__(PeerReads(self._channel, member.instance, monotonic), backoff_s, monotonic)
@@ -174,8 +180,16 @@ class Peer(RoutedPeer):
                 self.held = {}
                 super().failed(None)
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._backoff_s if self.unreachable else _WATCH_S):
+                async with asyncio.timeout(self._backoff_s if self.unreachable else self._interval_s()):
                     await self._has_failed.wait()
+
+
+def interval_s(peers: int) -> float:
+    """Returns how often each of so many peers is asked: every second; of more than five, five a second altogether.
+
+    Fifty instances that asked each other every second would keep two processors busy for good.
+    """
+    return max(1.0, peers / 5)
 
 
 @dataclass(eq=False)
@@ -195,7 +209,9 @@ class Peers:
         peer = self._peers.get(member)
         if peer is None:
             watch_s = max(self.backoff_s, self.timeout_s)
-            peer = self._peers[member] = Peer(member, self.backoff_s, watch_s, self.monotonic, self.tls)
+            peers = self._peers
+            peer = Peer(member, self.backoff_s, watch_s, self.monotonic, self.tls, lambda: interval_s(len(peers)))
+            peers[member] = peer
         return peer
 
     async def keep(self, members: Collection[Member]) -> None:
