@@ -38,6 +38,8 @@ class FakeInstance(query_grpc.QueryServiceServicer):
         self.max_batch = 1000
         self.free_keys: int | None = None
         """The keys that it answers in one batch before it refuses the batch as too much; None for any number."""
+        self.refusals: dict[int, grpc.StatusCode] = {}
+        """How a batch fails that has a key of a partition."""
         self.forwards: set[int] = set()
         """The partitions that it says it has passed on."""
         self.gets: list[str] = []
@@ -68,7 +70,7 @@ class FakeInstance(query_grpc.QueryServiceServicer):
         self, request: query.BatchGetStatesRequest, context: Any
     ) -> query.BatchGetStatesResponse:
         self.batches.append(request)
-        await self._pass(context)
+        await self._pass(context, *(each.key.group for each in request.keys))
         if request.HasField("max_wait"):
             while not self.results:  # noqa: ASYNC110  the test fills a list
                 await asyncio.sleep(0.01)
@@ -126,10 +128,12 @@ class FakeInstance(query_grpc.QueryServiceServicer):
             partition=partition, current_through=position, answered_by=self.address, forwarded=is_forwarded
         )
 
-    async def _pass(self, context: Any) -> None:
+    async def _pass(self, context: Any, *groups: str) -> None:
         await self.gate.wait()
-        if self.failure is not None:
-            await context.abort(self.failure, "store: told to fail")
+        refusals = (self.refusals.get(partition_of(group)) for group in groups)
+        failure = next(filter(None, refusals), self.failure)
+        if failure is not None:
+            await context.abort(failure, "store: told to fail")
 
 
 def partition_of(group: str) -> int:

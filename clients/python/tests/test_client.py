@@ -183,6 +183,29 @@ async def test_many_keys_of_the_same_owner_are_several_calls(cluster: "Cluster")
     assert [len(batch.keys) for batch in cluster.owner("x").batches] == [1000, 1]
 
 
+@pytest.mark.parametrize("status", [grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED])
+async def test_keys_of_a_shard_that_fails_have_its_error_and_the_others_their_value(
+    cluster: "Cluster", status: grpc.StatusCode
+) -> None:
+    lost = cluster.instances[0]
+    for instance in cluster.instances:
+        instance.refusals = {0: status, 2: status}
+    results = await cluster.client.batch_get("rows", GROUPS)
+    failed = {index for index, group in enumerate(GROUPS) if cluster.owner(group) is lost}
+
+    assert 0 < len(failed) < len(GROUPS)
+    assert [result.index for result in results] == list(range(len(GROUPS)))
+    assert {result.index: result.error.code for result in results if result.HasField("error")} == dict.fromkeys(
+        failed, status.value[0]
+    )
+    assert all("told to fail" in results[index].error.message for index in failed)
+
+
+async def test_a_batch_whose_calls_all_fail_raises_their_error(cluster: "Cluster") -> None:
+    with pytest.raises(UnknownStoreError, match="there is no `other`"):
+        await cluster.client.batch_get("other", GROUPS)
+
+
 async def test_the_position_of_the_caller_goes_with_its_key(cluster: "Cluster") -> None:
     position = state_pb2.Position(epoch=1, offset=5)
     await cluster.client.batch_get("rows", ["x", ("x", "1", "m")], after={1: position})

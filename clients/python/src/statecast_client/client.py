@@ -14,7 +14,14 @@ from statecast.position import covers
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
-from statecast_client.errors import InvalidError, OverloadedError, StatecastError, UnavailableError, error_of_key
+from statecast_client.errors import (
+    InvalidError,
+    OverloadedError,
+    StatecastError,
+    UnavailableError,
+    error_of_key,
+    key_error_of,
+)
 from statecast_client.gets import Gets, halves
 from statecast_client.keys import Change, KeyParts, key_of
 from statecast_client.limits import MAX_KEYS, MAX_RESPONSE_BYTES
@@ -87,13 +94,23 @@ class StatecastClient:
         """Returns a result per key, by rising index, with one call per shard.
 
         `after` has, by the index of a key, the position that the caller already has: a key that has not changed after
-        it is left out. A key that cannot be read has its error in its result.
+        it is left out. A key that cannot be read has its `error` in its result, as have all keys of a call that fails.
+        Raises the error of the first call only when all calls fail.
         """
         deadline = time.monotonic() + self._timeout_s
         batches = await self._batches(store, [key_of(key) for key in keys], deadline)
-        results = await asyncio.gather(
-            *(self._get_batch(store, batch, after or {}, deadline, bounds) for batch in batches)
-        )
+        failures: list[StatecastError] = []
+
+        async def get(batch: Mapping[int, state_pb2.StateKey]) -> Sequence[query_pb2.KeyResult]:
+            try:
+                return await self._get_batch(store, batch, after or {}, deadline, bounds)
+            except StatecastError as failure:
+                failures.append(failure)
+                return [query_pb2.KeyResult(index=index, error=key_error_of(failure)) for index in batch]
+
+        results = await asyncio.gather(*map(get, batches))
+        if failures and len(failures) == len(batches):
+            raise failures[0]
         return sorted(chain.from_iterable(results), key=lambda result: result.index)
 
     async def scan(
@@ -115,6 +132,9 @@ class StatecastClient:
 
         Of each group it yields those from `sort_from` to below `sort_to`. An empty bound is open. `local_only`
         yields only the states that the first of the client's addresses owns.
+
+        A page comes from all partitions, or its error is raised: nothing is missing among the states before. To go on
+        after an error, begin at the group of the last state with `group_from`.
         """
         request = query.ScanStatesRequest(
             store=store,
@@ -152,7 +172,8 @@ class StatecastClient:
         """Yields the state of each key, and then every newer value; never an older one of the same epoch.
 
         Polls each shard with calls of up to `wait_s`, and goes on when instances come and go. A slow reader misses
-        versions that newer ones replace, but never the newest. Raises InvalidError and UnknownStoreError.
+        versions that newer ones replace, but never the newest. A shard that does not answer delays no other. Raises
+        InvalidError, UnknownStoreError and BehindError, after what the same answer brought of other keys.
         """
         if not keys:
             raise InvalidError("keys: there are none: name at least one")

@@ -61,6 +61,7 @@ _BY_STATUS: Mapping[int, type[StatecastError]] = {
     16: InvalidError,  # UNAUTHENTICATED
 }
 """By the number of the gRPC status, so that this module needs no gRPC; any other is an UnavailableError."""
+_UNAVAILABLE = 14
 
 
 def error_of_status(status: int, text: str, trailing: Mapping[str, str | bytes], address: str) -> StatecastError:
@@ -70,6 +71,12 @@ def error_of_status(status: int, text: str, trailing: Mapping[str, str | bytes],
         return AbsentError(text, query_pb2.Absence.FromString(absence), query_pb2.Freshness.FromString(freshness))
     error = _BY_STATUS.get(status)
     return error(text) if error else UnavailableError(f"{address} does not answer: {text}")
+
+
+def key_error_of(error: StatecastError) -> query_pb2.KeyError:
+    """Returns the error of each key of a batch whose call has failed."""
+    status = next((status for status, kind in _BY_STATUS.items() if isinstance(error, kind)), _UNAVAILABLE)
+    return query_pb2.KeyError(code=status, message=str(error))
 
 
 def error_of_key(error: query_pb2.KeyError) -> StatecastError:
