@@ -143,6 +143,7 @@ class Router:
         return listing
 
     async def _listing(self, request: query.ListShardsRequest, timeouts: Iterable[float]) -> query.ListShardsResponse:
+        request.max_response_bytes = MAX_RESPONSE_BYTES
         # Every instance has the map, and is asked by its share of the clients. Each client stays with one while it can:
         # for a moment, others may have read another stores file.
         addresses = sorted(self.shards.addresses, key=lambda address: hash((self._salt, address)))

@@ -215,7 +215,9 @@ def servers_of(settings: Settings, view: View, peers: Peers, metrics: Metrics, c
     call_limits = CallLimits(in_flight, timeout_s, max_s, monotonic)
     queries = QueryMethods(routed, limits, call_limits, ShardListing(view, preference, monotonic), metrics)
     pace, shard_limits = Pace(settings.seed_mb_per_s * 1e6, monotonic), call_limits._replace(max_s=math.inf)
-    shards = ShardMethods(local, limits, shard_limits, PartitionListing(view), checkpoints, pace)
+    # The instance that passes a call on has applied its own, which may be others while a setting is changed.
+    passed = limits._replace(batch_keys=sys.maxsize, wait_ms=sys.maxsize)
+    shards = ShardMethods(local, passed, shard_limits, PartitionListing(view), checkpoints, pace)
     return Servers(settings, queries.methods(), shards.methods(), in_flight)
 
 

@@ -209,7 +209,8 @@ def test_a_page_that_ends_with_the_last_row_has_no_next_one() -> None:
 
 
 def test_a_large_page_ends_early() -> None:
-    assert merged(page("a", "c"), page("b"), max_bytes=4) == (["a", "b"], b"b")
+    assert merged(page("a", "c"), page("b"), max_bytes=2 * len(row_of("a").state)) == (["a", "b"], b"b")
+    assert merged(page("a", "c"), page("b"), max_bytes=1) == (["a"], b"a")
 
 
 def test_a_page_of_deletions_alone_goes_on_behind_them() -> None:

@@ -106,6 +106,11 @@ def test_bytes_are_held_until_the_call_is_over(in_flight: InFlight, metrics: Met
     assert held(metrics) == 10_000
 
 
+def test_a_call_that_never_fits_is_not_told_to_ask_again_later(in_flight: InFlight) -> None:
+    with pytest.raises(OverloadedError, match=r"needs 10001 bytes .* MAX_IN_FLIGHT_MB allows 10000 .* ask for less"):
+        in_flight.check_room(10_001)
+
+
 def method_of(respond: Callable[[bytes, float | None], bytes | Later], in_flight: InFlight, metrics: Metrics) -> Method:
     return Method("service", "Get", respond, in_flight, metrics.calls.of("Get"))
 

@@ -19,7 +19,7 @@ from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.query.v1 import query_service_pb2_grpc as query_grpc
 from statecast.state.v1 import state_pb2
-from testkit.query_service import FakeReads, ManualClock, call_limits, preference_of, serve
+from testkit.query_service import FakeReads, ManualClock, call_limits, preference_of, serve, store_definition
 from testkit.waiting import scaled
 
 KEY = state_pb2.StateKey(group="order-1")
@@ -64,6 +64,20 @@ async def test_a_right_call_is_looked_up_and_counted(service: Service) -> None:
     assert service.counted("ok") == 1
 
 
+@pytest.mark.parametrize(
+    ("size", "accepted", "is_refused"), [(5 << 20, 0, True), (3000, 2000, True), (3000, 4000, False), (3000, 0, False)]
+)
+async def test_a_shard_map_larger_than_its_caller_takes_is_refused(
+    service: Service, view: View, size: int, accepted: int, is_refused: bool
+) -> None:
+    store = store_definition("orders-by-key").model_copy(update={"description": "x" * size})
+    view.stores = {store.name: store}
+    call = service.stub.ListShards(query.ListShardsRequest(max_response_bytes=accepted))
+
+    assert await call.code() == (grpc.StatusCode.RESOURCE_EXHAUSTED if is_refused else grpc.StatusCode.OK)
+    assert ("accept more by max_response_bytes, or name a store" in (await call.details() or "")) == is_refused
+
+
 async def test_a_wrong_call_is_refused_before_it_is_looked_up(service: Service) -> None:
     refused = await service.refusal(query.GetStateRequest(store="s", bounds=query_pb2.Bounds(max_lag_ms=-1)))
 
@@ -92,7 +106,7 @@ async def test_an_overload_is_refused_before_it_is_looked_up(service: Service) -
     refused = await service.refusal(query.GetStateRequest(store="s", key=key))
 
     assert refused.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert "overloaded" in (refused.details() or "")
+    assert "MAX_IN_FLIGHT_MB" in (refused.details() or "")
     assert service.lookup.deadlines == []
 
 

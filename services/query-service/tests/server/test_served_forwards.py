@@ -7,12 +7,15 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
 from query_service.instance import servers_of
 from query_service.settings import Settings
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as api
 from statecast.query.v1 import query_service_pb2_grpc as query_grpc
+from statecast.shard.v1 import shard_service_pb2 as shard
+from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
 from testkit.ports import free_ports
 from testkit.served_pair import ServedPair, batch_request, get_request
 from testkit.waiting import scaled, wait_until_async
@@ -26,7 +29,7 @@ class Instance:
     def __init__(self, grpc_server: str, pair: ServedPair) -> None:
         port, shard_port = free_ports(2)
         fields: dict[str, Any] = {"port": port, "shard_port": shard_port, "grpc_server": grpc_server}
-        own = Settings(**fields, hedge_after_ms=0, peer_timeout_ms=60_000)
+        self.settings = own = Settings(**fields, hedge_after_ms=0, peer_timeout_ms=60_000, max_batch_keys=200)
         self.pair = pair
         self.servers = servers_of(own, pair.here.view, pair.peers, pair.here.metrics, pair.here.checkpoints)
         self.channel = grpc.aio.insecure_channel(own.address)
@@ -75,6 +78,18 @@ async def test_a_get_and_a_batch_are_answered_by_the_peer(instance: Instance) ->
     assert {each.forwarded: sorted(each.keys) for each in batch.freshness} == {False: [0, 2], True: [1]}
     assert instance.pair.server.asked == ["BatchGetStates"] * 2
     await instance.until_metric(0, "in_flight_bytes")
+
+
+async def test_a_peer_keeps_to_the_limits_of_the_instance_that_was_asked(instance: Instance) -> None:
+    own = instance.settings
+    request = batch_request(*[instance.here] * (own.max_batch_keys + 1), max_wait=Duration(seconds=own.max_wait_ms))
+    async with grpc.aio.insecure_channel(own.shard_address) as channel:
+        stub: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(channel)
+        answer = await stub.BatchGetStates(shard.BatchGetStatesRequest(query=request), timeout=TIMEOUT_S)
+    with pytest.raises(grpc.aio.AioRpcError, match="keys, ranges"):
+        await instance.stub.BatchGetStates(request, timeout=TIMEOUT_S)
+
+    assert len(answer.answer.results) == own.max_batch_keys + 1
 
 
 async def test_many_gets_are_answered_each_with_its_own_value(instance: Instance) -> None:

@@ -178,7 +178,7 @@ class LocalReads(Reads):
         response = api.ListVersionsResponse(freshness=freshness_message(freshness))
         size, used, next_offset = self.limits.rows(request.page_size), 0, before_offset
         for value in replica.versions(row_key(key.group, key.sort, key.member), before_offset):
-            if len(response.versions) == size or used >= scan.MAX_PAGE_BYTES:
+            if len(response.versions) == size or (response.versions and used + len(value) > scan.MAX_PAGE_BYTES):
                 response.next_page_token = page_token.encode_versions(request, freshness.epoch, next_offset)
                 break
             next_offset = offset_of(value)

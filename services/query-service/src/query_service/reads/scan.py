@@ -75,9 +75,9 @@ def partition_page(
 ) -> Page:
     """Returns at most `size` rows after `cursor`, and the token of the next page when there are more rows.
 
-    A page also ends at 1 MiB, and after ten visits per row, but a thousand at least: it never takes long, so where rows
-    expire, or few groups have a row in the window, it may be short, or even empty, and still have a next one. Raises
-    NotServedError when the store has moved away.
+    A page also ends before it would pass 1 MiB, unless its first row does, and after ten visits per row, but a thousand
+    at least: it never takes long, so where rows expire, or few groups have a row in the window, it may be short, or
+    even empty, and still have a next one. Raises NotServedError when the store has moved away.
     """
     first, end = _key_range(request)
     last_key = cursor.last_key if cursor else b""
@@ -95,11 +95,12 @@ def partition_page(
         else Window(request).skip
     )
     for visits, (key, value) in enumerate(replica.scan(first, end, reverse=request.reverse, skip=skip)):
-        if len(rows) == size or used >= MAX_PAGE_BYTES or visits == max_visits:
+        read = len(key) + len(value)
+        if len(rows) == size or visits == max_visits or (rows and used + read > MAX_PAGE_BYTES):
             return Page(rows, encode_scan(request, Cursor(last_key)), freshness_message(freshness))
         last_key = key
         if not value[FLAGS_AT] & DELETED and (skip is None or skip(key) is None):
-            used += len(key) + len(value)
+            used += read
             rows.append(Row(key, state_bytes(key, epoch, header_fields(value), value)))
     return Page(rows, "", freshness_message(freshness))
 
@@ -154,7 +155,9 @@ def share_of(size: int, partitions: int) -> int:
 def merge(
     request: api.ScanStatesRequest, pages: Sequence[Page], size: int, max_bytes: int
 ) -> tuple[list[Row], bytes | None]:
-    """Returns at most `size` rows and `max_bytes`, and the key to go on after; None after the last row.
+    """Returns at most `size` rows and `max_bytes`, but a first row of any size, and the key to go on after.
+
+    The key is None after the last row.
 
     A partition with a next page may hold any key after this one, so the least such end is also that of the merge.
     """
@@ -166,8 +169,8 @@ def merge(
     for row in sorted((row for page in pages for row in page.rows), key=lambda row: row.key, reverse=request.reverse):
         if end is not None and (row.key < end if request.reverse else row.key > end):
             break
-        if len(merged) == size or used >= max_bytes:
-            return merged, merged[-1].key if merged else None
+        if len(merged) == size or (merged and used + len(row.state) > max_bytes):
+            return merged, merged[-1].key
         merged.append(row)
         used += len(row.state)
     return merged, end

@@ -24,12 +24,16 @@ class InFlight:
     """The bytes of the requests in work, and of the responses not yet taken: at most `max_bytes`, over all calls."""
 
     def __init__(self, max_bytes: int, metrics: Metrics) -> None:
+        self._max_bytes = max_bytes
         self.room = max_bytes
         """How many bytes more could be held now; below 0 when a server has taken over more than that."""
         metrics.in_flight_bytes.set_function(lambda: max_bytes - self.room)
 
     def check_room(self, size: int) -> None:
-        """Raises OverloadedError unless so many bytes could be held now."""
+        """Raises OverloadedError unless so many bytes could be held now; it says whether they ever can be."""
+        if size > self._max_bytes:
+            limit = f"MAX_IN_FLIGHT_MB allows {self._max_bytes} to all calls"
+            raise OverloadedError(f"the call needs {size} bytes of memory, {limit}: ask for less at a time")
         if size > self.room:
             raise OverloadedError(
                 "the instance is overloaded: its calls hold all the memory that they may use: ask again later"
@@ -69,9 +73,9 @@ class CallLimits(NamedTuple):
         return self.monotonic() + (left_s if left_s < max_s else max_s)  # noqa: FURB136  half the time of min()
 
 
-def response_limit(request: query_service_pb2.BatchGetStatesRequest, max_bytes: int) -> int:
-    """Returns the size of the largest response to a batch: as large as the caller takes, and `max_bytes` at most."""
-    return min(max_bytes, request.max_response_bytes or DEFAULT_RESPONSE_BYTES)
+def response_limit(request: query_service_pb2.BatchGetStatesRequest | query_service_pb2.ListShardsRequest) -> int:
+    """Returns the size of the largest response that the caller takes."""
+    return request.max_response_bytes or DEFAULT_RESPONSE_BYTES
 
 
 def capped(encoded: bytes, max_bytes: int) -> bytes:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from google.protobuf.message import DecodeError, Message
 from typing_extensions import override
 
-from query_service.errors import InvalidRequestError, LookupFailedError
+from query_service.errors import InvalidRequestError, LookupFailedError, TooLargeError
 from query_service.metrics import MethodCalls, Metrics, outcome_of
 from query_service.reads import Reads, batch, request_checks
 from query_service.reads.request_checks import Limits
@@ -189,12 +189,20 @@ class QueryMethods(ReadMethods):
     def _batch(self, request: bytes, left_s: float | None) -> bytes | Later:
         """Answers a batch; parts beyond the largest response fail key by key with RESOURCE_EXHAUSTED."""
         message = parsed(api.BatchGetStatesRequest, request)
-        limit = response_limit(message, self.query_limits.answer_bytes)
+        limit = min(response_limit(message), self.query_limits.answer_bytes)
         return self.batch(message, left_s, lambda response: capped(response, limit))
 
     def _list_shards(self, request: api.ListShardsRequest) -> Later:
-        listing = self.listing.shards(request.store, request.known_version)
-        return Later(listing, api.ListShardsResponse.SerializeToString)
+        limit = response_limit(request)
+
+        def encode(response: api.ListShardsResponse) -> bytes:
+            encoded = response.SerializeToString()
+            if len(encoded) > limit:
+                way_out = "accept more by max_response_bytes, or name a store"
+                raise TooLargeError(f"the shard map has {len(encoded)} bytes, above {limit}: {way_out}")
+            return encoded
+
+        return Later(self.listing.shards(request.store, request.known_version), encode)
 
 
 @dataclass(eq=False)
