@@ -23,6 +23,7 @@ _MAX_BATCH = 5000
 _MAINTENANCE_INTERVAL_S = 5.0
 _REFRESH_INTERVAL_S = 10.0
 _MAX_DUE = 5000
+_AWAY_MS = 10_000  # while the broker is away for longer, a corrupt store keeps its other rows
 _RETRY_S = 1.0
 _TIMEOUT_S = 3.0
 _HELD_BACK = (
@@ -246,7 +247,10 @@ class Changelog(Thread):
                 if replica.run_maintenance(self.wall_ms() - self.deletions_ms, checkpointed_offset, _MAX_DUE):
                     self._next_maintenance = 0.0
             except StoreError as error:  # also of one that is closed until an empty one can be made
-                _log.error("maintenance of a store failed", reason=str(error), store=replica.definition.name)
+                if isinstance(error, StoreUnusableError) and replica.progress.unread_ms < _AWAY_MS:
+                    self._start_over(replica, str(error))
+                else:
+                    _log.error("maintenance of a store failed", reason=str(error), store=replica.definition.name)
 
 
 def _by_partition(messages: Iterable[Message]) -> dict[TopicPartition, list[Message]]:

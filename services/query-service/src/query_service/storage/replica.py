@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from query_service.errors import NotServedError, PoisonRecordError, StoreError
+from query_service.errors import NotServedError, PoisonRecordError, StoreError, StoreUnusableError
 from query_service.metrics import Metrics
 from query_service.storage.changes import Changes
 from query_service.storage.engine import Skip
@@ -51,6 +51,7 @@ class Replica:
         self._decode = decode_plain if self.definition.plain else decode_states
         self._refused: Counter[str] = Counter()
         self._was_current = self.store.next_offset > 0
+        self._corrupt: StoreUnusableError | None = None  # as a read has seen it; nothing that is written would
         self._applied, self._older = (
             self.metrics.records.labels(self.definition.name, outcome, "") for outcome in ("applied", "older")
         )
@@ -76,7 +77,7 @@ class Replica:
         try:
             values = self._serving_store().get_many(keys)
         except StoreError as error:
-            raise NotServedError(str(error)) from error
+            raise self._unread(error) from error
         retain_ms = self.definition.retain_ms
         if retain_ms is None:
             return values
@@ -88,7 +89,7 @@ class Replica:
         try:
             value = self._serving_store().get(key)
         except StoreError as error:
-            raise NotServedError(str(error)) from error
+            raise self._unread(error) from error
         retain_ms = self.definition.retain_ms
         return value if retain_ms is None else unexpired(value, self.wall_ms() - retain_ms)
 
@@ -108,14 +109,14 @@ class Replica:
             retain_ms = self.definition.retain_ms
             yield from rows if retain_ms is None else unexpired_rows(rows, self.wall_ms() - retain_ms)
         except StoreError as error:
-            raise NotServedError(str(error)) from error
+            raise self._unread(error) from error
 
     def deletions(self, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Yields the deletion markers of rows with first <= key < end; a row may have come since. Raises as `read`."""
         try:
             yield from self.store.deletions(first, end)
         except StoreError as error:
-            raise NotServedError(str(error)) from error
+            raise self._unread(error) from error
 
     def versions(self, key: bytes, before_offset: int = MAX_OFFSET) -> Iterator[bytes]:
         """Yields the stored values that a key had, from the newest before this offset on. Raises as `read` does."""
@@ -130,7 +131,7 @@ class Replica:
             before_ms = None if retain_ms is None else self.wall_ms() - retain_ms
             yield from (value for value in older if before_ms is None or unexpired(value, before_ms) is not None)
         except StoreError as error:
-            raise NotServedError(str(error)) from error
+            raise self._unread(error) from error
 
     def apply(self, records: Sequence[Record], next_offset: int) -> None:
         """Stores the newer ones of consecutive records, and the offset after them, in one atomic write.
@@ -183,8 +184,11 @@ class Replica:
         """Purges at most `limit` entries of each kind that are due, and notes on disk when all had been applied.
 
         Of a keyed topic, deletions from `checkpointed_offset` on are kept: the records before them may come again.
-        Returns whether more may be due. Raises as PartitionStore.write does.
+        Returns whether more may be due. Raises as PartitionStore.write does, and StoreUnusableError for a corrupt block
+        that a read has met.
         """
+        if self._corrupt is not None:
+            raise self._corrupt
         if self.progress.serving:
             self.store.finish_restore()
         now_ms = self.wall_ms()
@@ -203,7 +207,7 @@ class Replica:
         """Goes on with an empty store, not serving until it has caught up again."""
         self.progress = progress
         self.store = store
-        self._was_current = False
+        self._was_current, self._corrupt = False, None
         self.changes.forget(store.next_offset - 1)
         self.changes.announce(None)
 
@@ -218,6 +222,12 @@ class Replica:
         if not self.progress.serving:  # after the store: `start_over` sets the two in the other order
             raise NotServedError(f"partition {self.partition} of `{self.definition.name}` is being rebuilt: try again")
         return store
+
+    def _unread(self, error: StoreError) -> NotServedError:
+        """Returns the failure of a read; another replica is asked, while the changelog reads a corrupt store anew."""
+        if isinstance(error, StoreUnusableError):
+            self._corrupt = error
+        return NotServedError(str(error))
 
     def _refuse(self, record: Record, error: PoisonRecordError) -> None:
         self._refused[error.reason] += 1
