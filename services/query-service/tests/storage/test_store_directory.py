@@ -74,10 +74,11 @@ def test_a_directory_of_something_else_is_set_aside(open_directory: OpenDirector
     assert (aside(tmp_path)[0] / "thesis.txt").read_text() == "years of work"
 
 
-def test_data_that_is_too_old_is_rebuilt(
-    path: Path, open_directory: OpenDirectory, wall: ManualClock, tmp_path: Path
+@pytest.mark.parametrize("passed_s", [3601, -3601])
+def test_data_that_is_too_old_or_of_a_clock_that_was_ahead_is_rebuilt(
+    path: Path, open_directory: OpenDirectory, wall: ManualClock, tmp_path: Path, passed_s: int
 ) -> None:
-    wall.now += 3601
+    wall.now += passed_s
     store = open_directory(resume_limit_s=3600).open(store_definition(), "id", 3, 0)
 
     assert store.next_offset == 0
