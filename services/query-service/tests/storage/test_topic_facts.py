@@ -1,8 +1,13 @@
 """Facts of topics as a real broker reports them."""
 
 from collections.abc import Callable
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import ConfigResource  # type: ignore[attr-defined]  # not in its __all__
 from structlog.testing import capture_logs
 
 from query_service.errors import StoreFailedError
@@ -55,6 +60,38 @@ def test_the_checkpointed_offset_is_what_the_processor_has_committed(
     wait_until(known, lambda: str(facts.checkpointed_offset(topic, 1)))
 
     assert facts.checkpointed_offset(topic, 0) == 0
+
+
+class BrokerWithoutATopic:
+    """Answers for all topics but `gone`, as a broker that has deleted it."""
+
+    def describe_configs(self, resources: list[ConfigResource], **_: object) -> dict[ConfigResource, Future[Any]]:
+        answers: dict[ConfigResource, Future[Any]] = {resource: Future() for resource in resources}
+        for resource, answer in answers.items():
+            if resource.name == "gone":
+                answer.set_exception(KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
+            else:
+                answer.set_result({"delete.retention.ms": SimpleNamespace(value="5000")})
+        return answers
+
+    def committed(self, partitions: list[TopicPartition], **_: object) -> list[TopicPartition]:
+        return [TopicPartition(each.topic, each.partition, 42) for each in partitions]
+
+
+def test_a_topic_that_was_deleted_keeps_no_facts_of_others_from_being_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = TopicFacts(KafkaSettings(kafka_bootstrap="127.0.0.1:1"), HOUR_MS)
+    monkeypatch.setattr(facts, "_retention_ms", {"gone": 1000, "keyed": 1000})
+    for client in ("_admin", "_consumer"):
+        monkeypatch.setattr(facts, client, BrokerWithoutATopic())
+    facts.checkpointed_offset("keyed", 0)
+    with capture_logs() as logs:
+        for _ in range(2):
+            facts.refresh()
+            facts._refreshing.acquire()  # it is over then
+            facts._refreshing.release()
+
+    assert (facts.limit_ms("keyed"), facts.checkpointed_offset("keyed", 0)) == (5000, 42)
+    assert [log["topic"] for log in logs if "cannot" in log["event"]] == ["gone"]
 
 
 def test_without_a_broker_the_limit_is_not_guessed() -> None:

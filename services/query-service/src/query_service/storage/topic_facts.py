@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from threading import Lock, Thread
 
 import structlog
-from confluent_kafka import Consumer, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]  # not in its __all__
 
 from query_service.errors import StoreFailedError
@@ -40,9 +40,7 @@ class TopicFacts:
         Blocks the first time for some seconds at most; raises StoreFailedError when the broker does not say it.
         """
         if topic not in self._retention_ms:
-            try:
-                self._read_settings([topic])
-            except KafkaException as error:
+            for error in self._read_settings([topic]).values():
                 why = reason(error.args[0], "DescribeConfigs", topic)
                 raise StoreFailedError(f"{_RETENTION} of {topic} is not known: {why}") from error
         return min(self.resume_limit_ms, self._retention_ms[topic])
@@ -66,23 +64,35 @@ class TopicFacts:
 
     def _refresh(self) -> None:
         try:
-            self._read_settings(list(self._retention_ms))
+            for topic, failure in list(self._read_settings(list(self._retention_ms)).items())[:1]:
+                why = reason(failure.args[0], "DescribeConfigs", topic)
+                _log.warning("cannot read settings of topics", topic=topic, reason=why)
             partitions = [TopicPartition(*key) for key in list(self._checkpointed)]
             for each in self._consumer.committed(partitions, timeout=_TIMEOUT_S):
                 if each.error is None and each.offset >= 0:
                     self._checkpointed[each.topic, each.partition] = each.offset
         except KafkaException as error:
             why = reason(error.args[0], "Describe", self._group)
-            _log.warning("cannot read settings or checkpointed offsets of topics", reason=why)
+            _log.warning("cannot read checkpointed offsets of topics", reason=why)
         finally:
             self._refreshing.release()
 
-    def _read_settings(self, topics: Sequence[str]) -> None:
+    def _read_settings(self, topics: Sequence[str]) -> dict[str, KafkaException]:
+        """Reads those of all topics but the ones with the failures that it returns; forgets topics that are gone."""
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
         answers = self._admin.describe_configs(resources, request_timeout=_TIMEOUT_S) if resources else {}
+        failures = dict[str, KafkaException]()
         for resource, future in answers.items():
-            topic, retention_ms = resource.name, int(future.result()[_RETENTION].value)
+            topic = resource.name
+            try:
+                retention_ms = int(future.result()[_RETENTION].value)
+            except KafkaException as error:
+                failures[topic] = error
+                if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    self._retention_ms.pop(topic, None)
+                continue
             if retention_ms < self.resume_limit_ms and self._retention_ms.get(topic) != retention_ms:
                 event = "delete.retention.ms is below RESUME_LIMIT_S: a replica that lags longer than that starts over"
                 _log.warning(event, topic=topic, retention_ms=retention_ms)
             self._retention_ms[topic] = retention_ms
+        return failures
