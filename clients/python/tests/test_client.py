@@ -1,6 +1,7 @@
 """The client against fake instances: which one it asks first, and which one next."""
 
 import asyncio
+import os
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -204,6 +205,22 @@ async def test_keys_of_a_shard_that_fails_have_its_error_and_the_others_their_va
 async def test_a_batch_whose_calls_all_fail_raises_their_error(cluster: "Cluster") -> None:
     with pytest.raises(UnknownStoreError, match="there is no `other`"):
         await cluster.client.batch_get("other", GROUPS)
+
+
+async def test_a_key_that_is_not_unicode_is_refused_before_anybody_is_asked(cluster: "Cluster") -> None:
+    client, text = cluster.client, os.fsdecode(b"order-\xff")
+    for _ in range(2):  # without the shard map and with it
+        with pytest.raises(InvalidError, match=r"order-.*is not Unicode"):
+            await client.get("rows", text)
+        with pytest.raises(InvalidError, match="is not Unicode"):
+            await client.batch_get("rows", ["x", text])
+        with pytest.raises(InvalidError, match="is not Unicode"):
+            client.watch("rows", [("x", text, "m")])
+        with pytest.raises(InvalidError, match="is not Unicode"):
+            await anext(client.scan("rows", "x", sort_from=text))
+        await client.shards()
+
+    assert not any(instance.batches or instance.scans for instance in cluster.instances)
 
 
 async def test_the_position_of_the_caller_goes_with_its_key(cluster: "Cluster") -> None:

@@ -23,7 +23,7 @@ from statecast_client.errors import (
     key_error_of,
 )
 from statecast_client.gets import Gets, halves
-from statecast_client.keys import Change, KeyParts, key_of
+from statecast_client.keys import Change, KeyParts, key_of, not_unicode
 from statecast_client.limits import MAX_KEYS, MAX_RESPONSE_BYTES
 from statecast_client.router import Call, Router, stub
 from statecast_client.shard_map import ShardMap, group_by_owner, hash_group
@@ -136,19 +136,22 @@ class StatecastClient:
         A page comes from all partitions, or its error is raised: nothing is missing among the states before. To go on
         after an error, begin at the group of the last state with `group_from`.
         """
-        request = query.ScanStatesRequest(
-            store=store,
-            group=group,
-            group_from=group_from,
-            group_to=group_to,
-            sort_from=sort_from,
-            sort_to=sort_to,
-            sort_prefix=sort_prefix,
-            reverse=reverse,
-            local_only=local_only,
-            page_size=page_size,
-            bounds=bounds,
-        )
+        try:
+            request = query.ScanStatesRequest(
+                store=store,
+                group=group,
+                group_from=group_from,
+                group_to=group_to,
+                sort_from=sort_from,
+                sort_to=sort_to,
+                sort_prefix=sort_prefix,
+                reverse=reverse,
+                local_only=local_only,
+                page_size=page_size,
+                bounds=bounds,
+            )
+        except UnicodeEncodeError as error:
+            raise not_unicode(error) from error
 
         def scan(channel: grpc.aio.Channel, timeout_s: float) -> Awaitable[query.ScanStatesResponse]:
             return stub(channel).ScanStates(request, timeout=timeout_s)

@@ -13,6 +13,7 @@ from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
 from statecast_client.errors import AbsentError, InvalidError, OverloadedError, StatecastError, error_of_key
+from statecast_client.keys import not_unicode
 from statecast_client.limits import MAX_CALLS, MAX_KEYS, MAX_RESPONSE_BYTES
 from statecast_client.router import Router, call_batch
 from statecast_client.shard_map import hash_group
@@ -56,8 +57,11 @@ class Gets:
     ) -> Awaitable[query.GetStateResponse]:
         """Returns the answer of the owner of a key, or of another instance. Raises a StatecastError."""
         group = key if isinstance(key, str) else key.group
-        address, partition = self._router.owner(store, group)
-        get = group, encoded_query(key), deadline
+        try:
+            address, partition = self._router.owner(store, group)
+            get = group, encoded_query(key), deadline
+        except UnicodeEncodeError as error:
+            raise not_unicode(error) from error
         batch: Batch
         if bounds is not None:
             batch = store, address, bounds.SerializeToString(deterministic=True), partition
