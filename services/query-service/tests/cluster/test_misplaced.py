@@ -85,3 +85,11 @@ async def test_what_this_instance_and_its_peers_know_is_refused_and_told_once(
     watch.update()
     serving_view.shard_of(STORE, mine)
     assert metrics.registry.get_sample_value("query_service_misplaced_keys", {"store": STORE}) == 0
+
+
+async def test_a_peer_with_another_partitioner_keeps_no_key_from_being_looked_up(view: View, metrics: Metrics) -> None:
+    groups = [key for key in KEYS if partition_of(key, 4) == 3]
+    said: MisplacedAt = {(STORE, 3, view.topic(STORE).epoch): groups}
+    MisplacedWatch(view, lambda: [said], metrics).update()
+
+    assert view.misplaced == {}

@@ -55,7 +55,11 @@ class MisplacedWatch:
         for peer in peers:
             for (store, partition, epoch), groups in peer.items():
                 topic = self.view.topics.get(self.view.stores[store].topic) if store in self.view.stores else None
-                if topic is not None and topic.epoch == epoch and partition < topic.partitions:
-                    here = known[store].get(partition, frozenset())
-                    known[store][partition] = here | frozenset(groups)
+                if topic is None or topic.epoch != epoch or partition >= topic.partitions:
+                    continue
+                # While a stores file is changed, a peer may have another partitioner, and take all keys for misplaced.
+                belongs_in = self.view.partitioner_of(store)
+                stray = frozenset(group for group in groups if belongs_in(group.encode()) != partition)
+                if stray:
+                    known[store][partition] = known[store].get(partition, frozenset()) | stray
         return {store: places for store, places in known.items() if store in self.view.stores}
