@@ -1,16 +1,19 @@
 """Finds out which partitions on disk are needed no more, and measures the disk."""
 
 import asyncio
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from query_service.cluster.shard_map import StorePartition
 from query_service.cluster.view import View
 from query_service.metrics import Metrics
-from query_service.storage.disk_usage import bytes_by_kind
-from query_service.storage.store_directory import StoreDirectory
+from query_service.storage.store_directory import CHECKPOINTS, SET_ASIDE, UNFINISHED, StoreDirectory
 
 _LOOK_S = 10.0
+_HELD, _RELEASED = "held", "released"
+_KINDS = {SET_ASIDE: "set-aside", UNFINISHED: "unfinished", CHECKPOINTS: "checkpoints"}
 
 
 @dataclass(eq=False)
@@ -57,3 +60,29 @@ class DiskWatch:
         known = [each for each in self.view.stores.values() if each.topic in self.view.topics]
         on_disk = {(each.name, partition) for each in known for partition in self.directory.partitions(each)}
         return on_disk - self.view.assigned() - self.view.replicas.keys()
+
+
+def bytes_by_kind(root: Path, held: Collection[tuple[str, int]]) -> dict[str, int]:
+    """Returns the bytes of each kind of data below `root`; blocks while it looks at all files.
+
+    `held` names the stores and partitions that are open: a file that a checkpoint shares with one counts there alone.
+    Files that vanish meanwhile or may not be read, such as a volume's `lost+found`, do not count.
+    """
+    sizes, seen = dict.fromkeys((_HELD, _RELEASED, *_KINDS.values()), 0), set[int]()
+    held_places = {(store, str(partition)) for store, partition in held}
+    files: list[tuple[str, Path]] = []
+    for directory, _, names in os.walk(root):  # passes over directories that cannot be read
+        path = Path(directory)
+        place = path.relative_to(root).parts[:2]
+        if place:
+            kind = _KINDS.get(place[0], _HELD if place in held_places else _RELEASED)
+            files += [(kind, path / name) for name in names]
+    for kind, file in sorted(files, key=lambda entry: entry[0] not in (_HELD, _RELEASED)):
+        try:
+            status = file.lstat()
+        except OSError:
+            continue
+        if status.st_ino not in seen:
+            seen.add(status.st_ino)
+            sizes[kind] += status.st_size
+    return sizes

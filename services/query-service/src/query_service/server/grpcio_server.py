@@ -1,9 +1,11 @@
-"""The gRPC server of grpcio: it can do everything that is asked of a port, TLS included."""
+"""What a gRPC server does, and the server of grpcio: it can do everything that is asked of a port, TLS included."""
 
 import asyncio
 import logging
+import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 import grpc
 from grpc._cython.cygrpc import ExecuteBatchError
@@ -13,7 +15,6 @@ from typing_extensions import override
 
 from query_service.errors import LookupFailedError
 from query_service.reads.status import ending_of
-from query_service.server.grpc_server import GrpcServer, check_free
 from query_service.server.limits import MIN_CALL_BYTES, Context
 from query_service.server.methods import Method
 from statecast_service.tls import Tls
@@ -22,6 +23,26 @@ _grpc_log = logging.getLogger("grpc._cython.cygrpc")
 
 
 Handler = Callable[[bytes, Context], Awaitable[bytes]]
+
+
+class GrpcServer(Protocol):
+    """One port, from `bind` to `stop`."""
+
+    kind: str
+    """How the log and the setting GRPC_SERVER name it."""
+
+    def bind(self, host: str, port: int) -> None:
+        """Takes the port; nothing is answered yet. Raises OSError when it cannot be had."""
+
+    async def start(self) -> None:
+        """Answers from now on, on the running event loop."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended without `stop`, and will answer nobody any more."""
+
+    async def stop(self, grace_s: float) -> None:
+        """Refuses new calls, lets those in work end for up to `grace_s`, and gives the port back."""
 
 
 class _Crash(logging.Handler):
@@ -147,3 +168,11 @@ class GrpcioServer(GrpcServer):
         if self._serving is not None:
             with suppress(UnicodeDecodeError):  # the error that has ended it
                 await self._serving
+
+
+def check_free(host: str, port: int) -> None:
+    """Raises OSError when the port is in use: a library that finds out by itself writes lines of its own about it."""
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family, kind, protocol) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(address)

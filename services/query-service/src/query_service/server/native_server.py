@@ -12,8 +12,7 @@ from uuid import uuid4
 from pygrpc_native import NativeGrpcFront
 from typing_extensions import override
 
-from query_service.server.grpc_server import GrpcServer, check_free
-from query_service.server.grpcio_server import GrpcioServer
+from query_service.server.grpcio_server import GrpcioServer, GrpcServer, check_free
 from query_service.server.limits import InFlight
 from query_service.server.methods import Method
 from query_service.server.native_calls import NativeCalls

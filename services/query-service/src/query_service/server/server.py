@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import structlog
 from grpc_health.v1 import health, health_pb2
 
-from query_service.server.grpc_server import GrpcServer
-from query_service.server.grpcio_server import GrpcioServer
+from query_service.server.grpcio_server import GrpcioServer, GrpcServer
 from query_service.server.limits import InFlight
 from query_service.server.methods import QUERY, SHARD, Method
 from query_service.server.native_server import NativeServer

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from query_service.storage.disk_usage import bytes_by_kind
+from query_service.cluster.disk_watch import bytes_by_kind
 from query_service.storage.store_directory import StoreDirectory
 from testkit.query_service import store_definition
 
