@@ -25,7 +25,7 @@ _REFRESH_INTERVAL_S = 10.0
 _MAX_DUE = 5000
 _AWAY_MS = 10_000  # while the broker is away for longer, a corrupt store keeps its other rows
 _RETRY_S = 1.0
-_TIMEOUT_S = 3.0
+_TIMEOUT_S = 1.0
 _HELD_BACK = (
     "a transaction is open: it and what comes after it in the partition cannot be read until its producer ends it; "
     "`kafka-transactions.sh find-hanging` finds one that nobody ends, and `abort` ends it"
@@ -59,6 +59,7 @@ class Changelog(Thread):
         self._retries: dict[TopicPartition, tuple[float, Callable[[], None]]] = {}
         self._waiting: dict[TopicPartition, tuple[int, int | None, float]] = {}  # next offset, end then, since when
         self._held_back: dict[TopicPartition, int] = {}  # the offset at which this was logged
+        self._may_ask = True
         self._next_maintenance = self._next_refresh = 0.0
         self._stopping = Event()
         super().__init__(name="changelog", daemon=True)
@@ -204,7 +205,7 @@ class Changelog(Thread):
         offset, end_before, since = self._waiting.get(key, (-1, None, 0.0))
         if offset != next_offset or not replica.progress.lag_records or key in self._retries:
             self._waiting[key] = next_offset, end_offset, time.monotonic()
-        elif time.monotonic() - since < self.stall_s:
+        elif time.monotonic() - since < self.stall_s or not self._may_ask:
             return
         elif self._is_held_back(replica):
             self._waiting[key] = next_offset, end_offset, time.monotonic()
@@ -219,13 +220,15 @@ class Changelog(Thread):
             self.consumer.incremental_assign([_start_of(each) for each in self._replicas.values()])
 
     def _is_held_back(self, replica: Replica) -> bool:
-        """Returns whether an open transaction leaves the partition without more to read; blocks for seconds at most."""
+        """Returns whether an open transaction leaves the partition without more to read; blocks for up to 1 s."""
         topic, number = replica.topic_partition
         place = confluent_kafka.TopicPartition(topic, number)
         try:
             readable_end = self.consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S)[1]
         except KafkaException as error:
             _log.warning("cannot read the end of a partition", topic=topic, partition=number, reason=str(error))
+            self._may_ask = False  # one a round, and another one in the next: the thread reads nothing meanwhile
+            self._replicas[topic, number] = self._replicas.pop((topic, number))
             return False
         next_offset = replica.store.next_offset
         if readable_end > next_offset:
@@ -240,7 +243,8 @@ class Changelog(Thread):
         if time.monotonic() >= self._next_refresh:
             self._next_refresh = time.monotonic() + _REFRESH_INTERVAL_S
             self.facts.refresh()
-        for replica in self._replicas.values():
+        self._may_ask = True
+        for replica in list(self._replicas.values()):
             self._resume_if_stalled(replica)
             try:
                 checkpointed_offset = self.facts.checkpointed_offset(*replica.topic_partition)

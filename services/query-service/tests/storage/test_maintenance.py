@@ -1,11 +1,12 @@
-"""A block on disk that is corrupt is found by a read, and not by what is written."""
+"""What the changelog does every few seconds, while there is no broker."""
 
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from structlog.testing import capture_logs
 
 from query_service.errors import NotServedError
@@ -17,6 +18,26 @@ from testkit.query_service import ManualClock, put
 from testkit.waiting import wait_until_async
 
 NO_BROKER = KafkaSettings(kafka_bootstrap="127.0.0.1:1")
+
+
+class LateConsumer(Consumer):
+    """Does not learn the end of a partition, as when its broker is away; notes which it has asked for."""
+
+    def __init__(self, *settings: Any, **options: Any) -> None:
+        super().__init__(*settings, **options)
+        self.asked: list[int] = []
+
+    def get_watermark_offsets(self, partition: TopicPartition, *_: object, **__: object) -> tuple[int, int]:
+        self.asked.append(partition.partition)
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+
+def changelog_of(consumer: type[Consumer], reopen: Callable[[Replica, str | None], None], **fields: float) -> Changelog:
+    def wall_ms() -> int:
+        return time.time_ns() // 1_000_000
+
+    facts = TopicFacts(NO_BROKER, 3_600_000)
+    return Changelog(lambda: connect(consumer, NO_BROKER, {"group.id": "rows"}), reopen, facts, wall_ms, 1000, **fields)
 
 
 def damage(replica: Replica, directory: Path) -> None:
@@ -34,14 +55,7 @@ async def test_after_a_read_has_met_a_corrupt_block_the_partition_is_read_anew_u
     replica, reopened = open_replica(), list[str | None]()
     replica.apply([put("a", 1, 0)], 1)
     damage(replica, tmp_path)
-    facts = TopicFacts(NO_BROKER, 3_600_000)
-    changelog = Changelog(
-        lambda: connect(Consumer, NO_BROKER, {"group.id": "rows"}),
-        lambda _, set_aside_for: reopened.append(set_aside_for),
-        facts,
-        lambda: time.time_ns() // 1_000_000,
-        1000,
-    )
+    changelog = changelog_of(Consumer, lambda _, set_aside_for: reopened.append(set_aside_for))
     with pytest.raises(NotServedError, match="the store is corrupt"):
         replica.read([b"a"])
     clock.now += 60 if is_away else 0
@@ -53,3 +67,20 @@ async def test_after_a_read_has_met_a_corrupt_block_the_partition_is_read_anew_u
 
     assert ["the store is corrupt" in (reason or "") for reason in reopened] == ([] if is_away else [True])
     assert ["the store is corrupt" in log.get("reason", "") for log in logs] == ([True] if is_away else [])
+
+
+async def test_of_partitions_that_bring_nothing_one_a_round_is_asked_for_its_end(
+    open_replica: Callable[..., Replica], clock: ManualClock
+) -> None:
+    changelog = changelog_of(LateConsumer, lambda *_: None, stall_s=0.0)
+    for partition in range(3):
+        replica = open_replica(partition)
+        replica.note_end_offset(5, clock.now)
+        changelog.follow(replica)
+    changelog._step()
+    for _ in range(4):
+        changelog._run_maintenance()
+    changelog.consumer.close()
+
+    assert isinstance(changelog.consumer, LateConsumer)
+    assert changelog.consumer.asked == [0, 1, 2, 0]
