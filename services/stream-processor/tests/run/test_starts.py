@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from py4j.protocol import Py4JError
 
-from stream_processor.errors import PipelineChangedError, QueryFailedError, StandstillError
+from stream_processor.errors import CheckpointsUnusableError, PipelineChangedError, QueryFailedError, StandstillError
 from stream_processor.metrics import Metrics
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run.first_loads import FirstLoads
@@ -205,7 +205,7 @@ def test_a_query_that_ran_for_long_begins_to_count_anew(both: list[Pipeline]) ->
     run = Run(both, new=False)
     for _ in range(5):
         run.look(after_s=MAX_PAUSE_S)
-        run.query(TABLE)._begun -= STEADY_S
+        run.now += STEADY_S
         run.fail(TABLE)
     run.look(after_s=MAX_PAUSE_S)
 
@@ -259,6 +259,21 @@ def test_a_start_that_fails_counts_and_a_checkpoint_of_another_meaning_does_not_
     run.look(after_s=MAX_PAUSE_S)
 
     assert run.starts.notes() == [f"{TABLE} stands still: stores was made anew"]
+
+
+def test_a_full_disk_is_waited_for_and_is_no_failure(both: list[Pipeline]) -> None:
+    run = Run(both, new=False)
+    run.look()
+    run.fail(TABLE)
+    run.again_error = CheckpointsUnusableError("cannot use /checkpoints: No space left on device")
+    for _ in range(5):
+        run.look(after_s=MAX_PAUSE_S)
+
+    assert run.starts.notes() == [f"{TABLE} does not run: {run.again_error}"]
+    assert run.metric("query_up", TABLE) == 0
+    run.again_error = None
+    run.look()
+    assert TABLE in run.running
 
 
 def test_accepted_dead_letters_start_a_pipeline_again(both: list[Pipeline]) -> None:

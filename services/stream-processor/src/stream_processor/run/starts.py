@@ -12,7 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from statecast_domains.errors import PipelineFileError
 from statecast_service.errors import ServiceError
-from stream_processor.errors import PipelineChangedError, SparkLostError, StandstillError
+from stream_processor.errors import CheckpointsUnusableError, PipelineChangedError, SparkLostError, StandstillError
 from stream_processor.metrics import Metrics
 from stream_processor.run.first_loads import FirstLoads
 from stream_processor.run.plan import QueryPlan, slots_needed
@@ -114,7 +114,7 @@ class Starts:
         for each in list(self.running):
             if (reason := each.failure()) is not None:
                 self.running.remove(each)
-                self._fail(each.plan, reason, each.ran_s)
+                self._fail(each.plan, reason, self.clock() - each.begun_s)
 
     def start(self) -> list[str]:
         """Starts those that may, and returns why others will start later; not of those that have failed.
@@ -196,13 +196,15 @@ class Starts:
         except (PipelineFileError, PipelineChangedError) as error:
             self._stop(plan, str(error))
             self._check_any_left()
-        except ServiceError as error:
-            self._fail(plan, str(error))
-        except KafkaException as error:
+        except (KafkaException, CheckpointsUnusableError) as error:  # as of a full disk: over once others have acted
             self.waiting.append(each)
             self._wait(each, str(error))
+        except ServiceError as error:
+            self._fail(plan, str(error))
         else:
-            self.running.append(WatchedQuery(plan, query, self.tasks, self.metrics, self.snapshots))
+            self.running.append(
+                WatchedQuery(plan, query, self.tasks, self.metrics, self.snapshots, begun_s=self.clock())
+            )
             self.loads.end(plan.name)
             self._logged.pop(plan.name, None)
             log.info("started", query=plan.name, source=", ".join(plan.source_topics), sink=plan.sink_topic)

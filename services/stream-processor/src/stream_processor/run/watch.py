@@ -95,6 +95,8 @@ class WatchedQuery:
     metrics: Metrics
     snapshots: Snapshots = field(default_factory=Snapshots)
     clock: Callable[[], float] = time.time
+    begun_s: float = 0.0
+    """When it was started, by the clock of Starts."""
     started: bool = field(default=False, init=False)
     checkpointed: Mapping[str, Ends] = field(default_factory=dict, init=False)
     """The offset of each partition of a source at which a replay would begin, by the last checkpoint of this run."""
@@ -103,15 +105,6 @@ class WatchedQuery:
     """Records read a second, over the last batch: Spark's own rate is against the pause before it."""
     state_rows: int = field(default=0, init=False)
     _batch: int = field(default=-1, init=False)
-    _begun: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._begun = self.clock()
-
-    @property
-    def ran_s(self) -> float:
-        """The seconds since it was started."""
-        return self.clock() - self._begun
 
     def has_checkpointed(self, sources: Mapping[str, Ends]) -> bool:
         """Returns whether the last checkpoint of this run holds the sources up to these ends."""
