@@ -12,7 +12,7 @@ from stream_processor.metrics import Metrics
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run.first_loads import FirstLoads
 from stream_processor.run.plan import QueryPlan, plan, topics_of
-from stream_processor.run.restarts import MAX_PAUSE_S, STEADY_S, Restarts
+from stream_processor.run.restarts import MAX_PAUSE_S, STEADY_S, DayClock, Restarts
 from stream_processor.run.starts import Slots, Starts, Waiting
 from stream_processor.run.watch import WatchedQuery
 from testkit.stream_processor.fakes import FakeQuery, FakeTasks
@@ -274,6 +274,24 @@ def test_a_full_disk_is_waited_for_and_is_no_failure(both: list[Pipeline]) -> No
     run.again_error = None
     run.look()
     assert TABLE in run.running
+
+
+def test_micro_batches_start_again_when_the_clock_goes_back(shipped: Callable[..., Pipeline]) -> None:
+    batches = {"mode": "micro-batch", "interval": "1s"}
+    run = Run([shipped(JOIN), shipped(TABLE, trigger=batches)], new=False)
+    run.look()
+    joining, of_day = run.query(JOIN), 1e9
+    clock = DayClock(lambda: of_day, lambda: run.now)
+
+    of_day -= 3600
+    run.starts.start_again(clock.step_back_s())
+    assert run.running == {JOIN}
+    assert run.starts.notes() == [f"{TABLE} does not run: the clock went back by 3600 s, and it would wait for as long"]
+    run.look(after_s=1)
+    run.starts.start_again(clock.step_back_s())
+    assert run.running == {JOIN, TABLE}
+    assert run.query(JOIN) is joining
+    assert run.metric("query_failures_total", TABLE) is None
 
 
 def test_accepted_dead_letters_start_a_pipeline_again(both: list[Pipeline]) -> None:

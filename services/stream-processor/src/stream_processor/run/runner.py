@@ -30,7 +30,7 @@ from stream_processor.run.letters import DeadLetterLimits, read_dead_letters
 from stream_processor.run.output import Output, SinkTail, summary
 from stream_processor.run.plan import FORMER_PARALLELISM, QueryPlan, access_of, choose_master, slots_needed
 from stream_processor.run.queries import Prepared, prepare
-from stream_processor.run.restarts import Restarts
+from stream_processor.run.restarts import DayClock, Restarts
 from stream_processor.run.session import drain, missing_slots, start_session, stop
 from stream_processor.run.snapshots import Snapshots
 from stream_processor.run.sources import SourceWatch
@@ -232,7 +232,7 @@ class Runner:
             )
             output = Output(tail.look, self.metrics)
             watch = SourceWatch(topics.states, topics.waiting, self.metrics)
-            pause, ready = LOOK_AT_START_S, False
+            clock, pause, ready = DayClock(), LOOK_AT_START_S, False
             while not self.stopping.wait(pause):
                 checkpoints.check()
                 if ready:
@@ -240,6 +240,7 @@ class Runner:
                 # First: a query that has lost its topic is not started again.
                 starts.stand_still(watch.look(starts.plans, starts.ended))
                 starts.take_failed()
+                starts.start_again(clock.step_back_s())
                 look_at_all(starts.running, self.readiness, starts.start())
                 if (uncounted := self._uncounted(limits)) is not None:
                     log.warning(uncounted)

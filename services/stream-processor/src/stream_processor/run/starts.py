@@ -116,6 +116,14 @@ class Starts:
                 self.running.remove(each)
                 self._fail(each.plan, reason, self.clock() - each.begun_s)
 
+    def start_again(self, step_back_s: float) -> None:
+        """Starts the micro-batch queries again, which wait for a time of day, when the clock went back."""
+        waiting = [each.plan.name for each in self.running if step_back_s and not each.plan.realtime]
+        if waiting:
+            reason = f"the clock went back by {step_back_s:.0f} s, and it would wait for as long"
+            log.warning("queries start again", queries=waiting, reason=reason)
+            self.waiting += [Waiting(plan, reason=reason) for plan in self._take_out(waiting)]
+
     def start(self) -> list[str]:
         """Starts those that may, and returns why others will start later; not of those that have failed.
 

@@ -11,7 +11,6 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
 import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead;
-import org.apache.spark.sql.execution.datasources.v2.LowLatencyClock;
 import org.apache.spark.sql.kafka010.KafkaBatchInputPartition;
 import org.apache.spark.sql.kafka010.KafkaRecordToRowConverter;
 import scala.Function1;
@@ -31,6 +30,7 @@ final class SharedKafkaReader implements SupportsRealTimeRead<InternalRow> {
   private final Function1<ConsumerRecord<byte[], byte[]>, InternalRow> toRow;
   private final Map<TopicPartition, Long> next = new HashMap<>();
   private final long endMs;
+  private final BatchEnd batchEnd = new BatchEnd(System::nanoTime);
   private Iterator<ConsumerRecord<byte[], byte[]>> fetched = Collections.emptyIterator();
   private InternalRow row;
   private boolean failed;
@@ -53,7 +53,7 @@ final class SharedKafkaReader implements SupportsRealTimeRead<InternalRow> {
   public RecordStatus nextWithTimeout(Long startMs, Long timeoutMs) {
     long end = Math.min(startMs + timeoutMs, endMs);
     while (!fetched.hasNext()) {
-      long left = end - LowLatencyClock.getTimeMillis();
+      long left = batchEnd.leftMs(end);
       if (left <= 0) {
         return RecordStatus.newStatusWithoutArrivalTime(false);
       }
