@@ -45,9 +45,11 @@ def test_a_topic_that_was_made_anew_ends_all_that_read_or_write_it(shipped: Call
     assert watched.look("orders-by-key")["orders-by-key"].startswith("orders was deleted: ")
     watched.error = True
     assert watched.look() == {}
+    assert watched.watch.notes == ["Kafka does not answer; the pipelines wait: away"]
     watched.error, watched.now["orders"] = False, TopicState("B", 1)
     reasons = watched.look()
     assert reasons.keys() == {"orders-by-key"}
+    assert watched.watch.notes == []
     assert reasons["orders-by-key"].startswith("orders was deleted and recreated: ")
     watched.now |= {"orders": TopicState("A", 1), "invoices-by-store": TopicState("B", 1)}
     assert watched.look().keys() == {"invoices-by-store"}

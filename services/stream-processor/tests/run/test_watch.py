@@ -87,7 +87,7 @@ def test_the_end_of_a_query_is_told_in_one_line(watched: Callable[..., WatchedQu
     assert value(metrics, "query_up") == 0
 
 
-def test_it_is_not_ready_before_any_query_runs_and_stays_ready_when_one_starts_again(
+def test_it_is_not_ready_while_no_query_runs_and_stays_ready_when_one_of_them_starts_again(
     watched: Callable[..., WatchedQuery], metrics: Metrics
 ) -> None:
     readiness = Readiness(metrics)
@@ -95,8 +95,9 @@ def test_it_is_not_ready_before_any_query_runs_and_stays_ready_when_one_starts_a
     assert readiness.reason == "no query runs"
     look_at_all([watched(FakeQuery([]), FakeTasks(4))], readiness)
     look_at_all([watched(FakeQuery([]), FakeTasks(0))], readiness)
-
     assert readiness.reason is None
+    look_at_all([], readiness)
+    assert readiness.reason == "no query runs"
 
 
 def test_the_end_of_the_jvm_is_told(watched: Callable[..., WatchedQuery]) -> None:

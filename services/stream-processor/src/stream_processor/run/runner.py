@@ -245,7 +245,7 @@ class Runner:
                 if (uncounted := self._uncounted(limits)) is not None:
                     log.warning(uncounted)
                 starts.hold_to_limits(limits.too_many)
-                self.readiness.notes = [*starts.notes(), *additions.refused.notes()]
+                self.readiness.notes = [*watch.notes, *starts.notes(), *additions.refused.notes()]
                 checkpointed.look()
                 if pause == LOOK_S:
                     output.look(additions.plans)

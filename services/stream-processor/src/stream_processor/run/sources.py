@@ -38,6 +38,8 @@ class SourceWatch:
     _told: set[tuple[str, int, int]] = field(default_factory=set, init=False)
     waiting_records: dict[str, int] = field(default_factory=dict, init=False)
     """By topic, how many records wait behind open transactions, as of the last look for them."""
+    notes: list[str] = field(default_factory=list, init=False)
+    """A line for people while Kafka does not answer, as of the last look."""
 
     def look(self, plans: Sequence[QueryPlan], ended: Collection[str] = ()) -> dict[str, str]:
         """Returns the reasons why queries must not go on, by their names.
@@ -53,8 +55,10 @@ class SourceWatch:
                 for topic, waiting in self.waiting(sources).items():
                     self._look_behind(topic, waiting)
         except KafkaException as error:
+            self.notes = [f"Kafka does not answer; the pipelines wait: {error}"]
             log.warning("cannot compare topics", reason=str(error))
             return {}
+        self.notes = []
         reasons = {each.name: next(_reasons(each, now, each.name in ended), None) for each in plans}
         return {name: reason for name, reason in reasons.items() if reason is not None}
 

@@ -201,13 +201,13 @@ class WatchedQuery:
 
 
 def look_at_all(queries: Sequence[WatchedQuery], readiness: Readiness, held: Sequence[str] = ()) -> None:
-    """Looks at each query. Ready from when all have started; a query that starts later holds nobody back.
+    """Looks at each query. Ready from when all have started until none runs; one that starts later holds nobody back.
 
     `held` says why others have not been started yet. Raises SparkLostError.
     """
     for each in queries:
         each.look()
-    if readiness.reason is None:
+    if queries and readiness.reason is None:
         return
     waiting = [each.plan.name for each in queries if not each.started]
     if waiting:
