@@ -50,7 +50,6 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.IntegralType;
-import org.apache.spark.sql.types.NumericType;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
@@ -65,12 +64,7 @@ import scala.runtime.AbstractPartialFunction;
  */
 final class Checked extends AbstractPartialFunction<Expression, Expression> implements Serializable {
   private static final long serialVersionUID = 1L;
-  private static final BigDecimal TWO = BigDecimal.valueOf(2);
-  private static final BigDecimal BEYOND_LONG = TWO.pow(63);
-  private static final BigDecimal BEYOND_INT = TWO.pow(31);
-
-  /** The first number of seconds that is no time: times are microseconds in a bigint. */
-  private static final BigDecimal BEYOND_SECONDS = BEYOND_LONG.movePointLeft(6);
+  private static final BigDecimal BEYOND_INT = BigDecimal.valueOf(2).pow(31);
 
   private Checked() {}
 
@@ -104,7 +98,7 @@ final class Checked extends AbstractPartialFunction<Expression, Expression> impl
       return positive(new Remainder(remainder.left(), remainder.right(), orNull()), remainder.right());
     } else if (expression instanceof Floor || expression instanceof Ceil) {
       boolean ofDouble = expression.children().head().dataType().equals(DataTypes.DoubleType);
-      return ofDouble ? within(expression, BEYOND_LONG.negate(), BEYOND_LONG, 0) : expression;
+      return ofDouble ? within(expression, WithinType.BEYOND_LONG.negate(), WithinType.BEYOND_LONG, 0) : expression;
     } else if (expression instanceof GetArrayItem item) {
       return new GetArrayItem(item.child(), whole(item.ordinal()), item.failOnError());
     }
@@ -112,16 +106,10 @@ final class Checked extends AbstractPartialFunction<Expression, Expression> impl
   }
 
   private static Expression cast(Cast cast) {
-    if (isWhole(cast.dataType())) {
-      Expression whole = new Cast(cast.child(), cast.dataType(), cast.timeZoneId(), EvalMode.TRY());
-      DataType from = cast.child().dataType();
-      // Spark takes 2^63, which a double can be, for the largest bigint.
-      boolean rounds = from.equals(DataTypes.DoubleType) || from.equals(DataTypes.FloatType);
-      return rounds ? within(whole, BEYOND_LONG.negate(), BEYOND_LONG, 0) : whole;
-    }
-    boolean seconds =
-        cast.dataType().equals(DataTypes.TimestampType) && cast.child().dataType() instanceof NumericType;
-    return seconds ? within(cast, BEYOND_SECONDS.negate(), BEYOND_SECONDS, 0) : cast;
+    DataType type = cast.dataType();
+    Expression checked = isWhole(type) ? new Cast(cast.child(), type, cast.timeZoneId(), EvalMode.TRY()) : cast;
+    boolean cuts = WithinType.cuts(cast.child().dataType(), type);
+    return cuts ? withArgument(checked, 0, new WithinType(cast.child(), type)) : checked;
   }
 
   private static boolean isWhole(DataType type) {
@@ -159,14 +147,14 @@ final class Checked extends AbstractPartialFunction<Expression, Expression> impl
       // The last month that a date can be in has no end, and its last week no next day.
       return within(expression, BEYOND_INT.negate(), BEYOND_INT.subtract(BigDecimal.valueOf(31)), 0);
     } else if (expression instanceof FromUnixTime) {
-      return within(expression, BEYOND_SECONDS.negate(), BEYOND_SECONDS, 0);
+      return within(expression, WithinType.BEYOND_SECONDS.negate(), WithinType.BEYOND_SECONDS, 0);
     }
     return expression;
   }
 
   private static Expression text(Expression expression) {
     if (expression instanceof Overlay) {
-      BigDecimal half = TWO.pow(30);
+      BigDecimal half = BigDecimal.valueOf(2).pow(30);
       return within(within(expression, half.negate(), half, 2), half.negate(), half, 3);
     } else if (expression instanceof SubstringIndex) {
       return within(expression, BEYOND_INT.negate().add(BigDecimal.ONE), BEYOND_INT, 2);

@@ -29,9 +29,13 @@ public final class Within extends Interpreted {
   @Override
   public Object eval(InternalRow row) {
     Object argument = value(0, row);
-    BigDecimal number = exact(argument);
-    boolean within = number != null && number.compareTo(bound(1, row)) >= 0 && number.compareTo(bound(2, row)) < 0;
-    return within ? argument : null;
+    return isWithin(argument, bound(1, row), bound(2, row)) ? argument : null;
+  }
+
+  /** Returns whether the value is a number or date from `low` up to below `high`. */
+  static boolean isWithin(Object value, BigDecimal low, BigDecimal high) {
+    BigDecimal number = exact(value);
+    return number != null && number.compareTo(low) >= 0 && number.compareTo(high) < 0;
   }
 
   private static BigDecimal exact(Object number) {
