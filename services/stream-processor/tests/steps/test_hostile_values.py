@@ -185,6 +185,50 @@ def test_what_would_be_too_much_is_null(spark: SparkSession) -> None:
     assert [sql for sql, is_null in zip(TOO_MUCH, nulls, strict=True) if not is_null] == []
 
 
+TOO_LONG = (
+    "array_distinct(structs)",
+    "array_distinct(bytes)",
+    "arrays_overlap(structs, transform(structs, x -> named_struct('x', concat(x.x, '-'))))",
+    "array_except(structs, structs)",
+    "array_union(structs, structs)",
+    "array_intersect(bytes, bytes)",
+    "instr(repeat(text, 9), concat(repeat(text, 9), '-'))",
+    "locate(concat(repeat(text, 9), '-'), repeat(text, 9))",
+    "position(concat(repeat(text, 9), '-'), repeat(text, 9))",
+    "contains(repeat(text, 9), concat(repeat(text, 9), '-'))",
+    "replace(repeat(text, 9), concat(repeat(text, 9), '-'), '')",
+    "substring_index(repeat(text, 9), concat(repeat(text, 9), '-'), -1)",
+    "initcap(repeat('a ', 100) || repeat(text, 9))",
+    "filter(words, x -> array_contains(words, concat(x, '-')))",
+    "filter(words, x -> instr(text, concat(x, '-')) > 0)",
+    "filter(words, x -> length(text) = 3)",
+    "filter(words, x -> text like '%b')",
+    "filter(words, x -> text rlike 'a+$')",
+)
+
+
+def test_what_would_take_minutes_is_null(spark: SparkSession) -> None:
+    words = [f"{number:x}" for number in range(20_000)]
+    values = ("a" * 250_000, words, [(each,) for each in words], [each.encode() for each in words])
+    schema = "text string, words array<string>, structs array<struct<x:string>>, bytes array<binary>"
+    row = spark.createDataFrame([values], schema).repartition(1)
+    sound = {
+        "size(array_distinct(words))": 20_000,
+        "size(array_distinct(array(structs[0], structs[1], structs[0])))": 2,
+        "instr(text, 'b')": 0,
+        "length(replace(text, 'aa', 'b'))": 125_000,
+        "size(filter(words, x -> length(x) = 1))": 16,
+        "size(filter(words, x -> x like '%f'))": 1_250,
+        "size(transform(words, x -> initcap(x)))": 20_000,
+    }
+
+    [values] = row.select(*[exact(attempt(sql), spark) for sql in (*TOO_LONG, *sound)]).collect()
+
+    too_long = dict(zip(TOO_LONG, values, strict=False))
+    assert [sql for sql, value in too_long.items() if value is not None] == []
+    assert dict(zip(sound, values[len(TOO_LONG) :], strict=True)) == sound
+
+
 def test_a_number_that_its_type_cannot_hold_is_null(spark: SparkSession) -> None:
     row = spark.createDataFrame(
         [(2**32 + 7, -(2**63), float("nan"), float("inf"), 1e30, Decimal(2**40), "1.5")],

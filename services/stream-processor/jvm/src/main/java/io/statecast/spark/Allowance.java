@@ -47,14 +47,14 @@ final class Allowance {
     }
   }
 
-  /** Subtracts the bytes of a copy of the value from the rest. */
-  static void takeCopy(Object value) {
-    take(size(value, LEFT.get()[0]));
+  /** Returns the rest. */
+  static long left() {
+    return LEFT.get()[0];
   }
 
   /** Checks that so many copies of the value fit into the rest; subtracts nothing. */
   static void check(Object value, double copies) {
-    long left = LEFT.get()[0];
+    long left = left();
     if (copies > 0 && size(value, left) * copies > left) {
       throw new ExceededException();
     }

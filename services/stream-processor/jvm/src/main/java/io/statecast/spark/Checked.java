@@ -1,16 +1,24 @@
 package io.statecast.spark;
 
+import io.statecast.spark.Metered.Cost;
 import java.io.Serializable;
 import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Abs;
 import org.apache.spark.sql.catalyst.expressions.Add;
 import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.ArrayDistinct;
+import org.apache.spark.sql.catalyst.expressions.ArrayExcept;
+import org.apache.spark.sql.catalyst.expressions.ArrayIntersect;
+import org.apache.spark.sql.catalyst.expressions.ArrayUnion;
+import org.apache.spark.sql.catalyst.expressions.ArraysOverlap;
 import org.apache.spark.sql.catalyst.expressions.BRound;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Ceil;
+import org.apache.spark.sql.catalyst.expressions.Contains;
 import org.apache.spark.sql.catalyst.expressions.Conv;
 import org.apache.spark.sql.catalyst.expressions.DateAdd;
 import org.apache.spark.sql.catalyst.expressions.DateDiff;
@@ -22,9 +30,11 @@ import org.apache.spark.sql.catalyst.expressions.Floor;
 import org.apache.spark.sql.catalyst.expressions.FromUnixTime;
 import org.apache.spark.sql.catalyst.expressions.GetArrayItem;
 import org.apache.spark.sql.catalyst.expressions.If;
+import org.apache.spark.sql.catalyst.expressions.InitCap;
 import org.apache.spark.sql.catalyst.expressions.IntegralDivide;
 import org.apache.spark.sql.catalyst.expressions.LastDay;
 import org.apache.spark.sql.catalyst.expressions.LessThan;
+import org.apache.spark.sql.catalyst.expressions.Levenshtein;
 import org.apache.spark.sql.catalyst.expressions.Like;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.MultiLikeBase;
@@ -39,12 +49,16 @@ import org.apache.spark.sql.catalyst.expressions.RegExpInStr;
 import org.apache.spark.sql.catalyst.expressions.RegExpReplace;
 import org.apache.spark.sql.catalyst.expressions.Remainder;
 import org.apache.spark.sql.catalyst.expressions.Round;
+import org.apache.spark.sql.catalyst.expressions.StringInstr;
+import org.apache.spark.sql.catalyst.expressions.StringLocate;
+import org.apache.spark.sql.catalyst.expressions.StringReplace;
 import org.apache.spark.sql.catalyst.expressions.StringSplit;
 import org.apache.spark.sql.catalyst.expressions.SubstringIndex;
 import org.apache.spark.sql.catalyst.expressions.Subtract;
 import org.apache.spark.sql.catalyst.expressions.UnaryMinus;
 import org.apache.spark.sql.catalyst.expressions.UnixDate;
 import org.apache.spark.sql.catalyst.util.StringUtils;
+import org.apache.spark.sql.catalyst.util.TypeUtils;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -64,6 +78,22 @@ import scala.runtime.AbstractPartialFunction;
  */
 final class Checked extends AbstractPartialFunction<Expression, Expression> implements Serializable {
   private static final long serialVersionUID = 1L;
+  /** The functions that compare each part of their first argument with each of the second, or of the first again. */
+  private static final Map<Class<?>, Cost> PAIRING =
+      Map.ofEntries(
+          Map.entry(Contains.class, Cost.SEARCH),
+          Map.entry(InitCap.class, Cost.SEARCH),
+          Map.entry(StringInstr.class, Cost.SEARCH),
+          Map.entry(StringLocate.class, Cost.SEARCH),
+          Map.entry(StringReplace.class, Cost.SEARCH),
+          Map.entry(SubstringIndex.class, Cost.SEARCH),
+          Map.entry(Levenshtein.class, Cost.TABLE),
+          Map.entry(ArrayDistinct.class, Cost.COMPARE),
+          Map.entry(ArrayExcept.class, Cost.COMPARE),
+          Map.entry(ArrayIntersect.class, Cost.COMPARE),
+          Map.entry(ArrayUnion.class, Cost.COMPARE),
+          Map.entry(ArraysOverlap.class, Cost.COMPARE));
+
   private static final BigDecimal BEYOND_INT = BigDecimal.valueOf(2).pow(31);
 
   private Checked() {}
@@ -102,7 +132,7 @@ final class Checked extends AbstractPartialFunction<Expression, Expression> impl
     } else if (expression instanceof GetArrayItem item) {
       return new GetArrayItem(item.child(), whole(item.ordinal()), item.failOnError());
     }
-    return text(date(expression));
+    return text(date(paired(expression)));
   }
 
   private static Expression cast(Cast cast) {
@@ -152,6 +182,23 @@ final class Checked extends AbstractPartialFunction<Expression, Expression> impl
     return expression;
   }
 
+  /** Takes the time from the allowance in which a function compares the parts of its arguments with each other. */
+  private static Expression paired(Expression expression) {
+    Cost cost = PAIRING.get(expression.getClass());
+    List<Expression> arguments = CollectionConverters.asJava(expression.children());
+    if (cost == null || cost == Cost.COMPARE && !isNotHashed(arguments.get(0).dataType())) {
+      return expression;
+    }
+    int compared = Math.min(arguments.size(), 2);
+    return withArgument(
+        expression, 0, new Metered(cost, arguments.subList(0, compared).toArray(Expression[]::new)));
+  }
+
+  /** Returns whether Spark compares the elements of such arrays one by one, and makes no set of their hashes. */
+  private static boolean isNotHashed(DataType type) {
+    return type instanceof ArrayType array && !TypeUtils.typeWithProperEquals(array.elementType());
+  }
+
   private static Expression text(Expression expression) {
     if (expression instanceof Overlay) {
       BigDecimal half = BigDecimal.valueOf(2).pow(30);
@@ -193,9 +240,9 @@ final class Checked extends AbstractPartialFunction<Expression, Expression> impl
     return withArgument(expression, argument, new Within(expression.children().apply(argument), low, high));
   }
 
-  private static Expression withArgument(Expression expression, int number, Expression argument) {
+  private static Expression withArgument(Expression expression, int number, Interpreted argument) {
     List<Expression> arguments = new ArrayList<>(CollectionConverters.asJava(expression.children()));
-    if (arguments.get(number).getClass() == argument.getClass()) {
+    if (argument.isLike(arguments.get(number))) {
       return expression;
     }
     arguments.set(number, argument);

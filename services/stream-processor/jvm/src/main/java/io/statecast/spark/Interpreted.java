@@ -81,7 +81,12 @@ abstract class Interpreted extends Expression implements CodegenFallback, Serial
 
   @Override
   public final boolean equals(Object other) {
-    return other != null && other.getClass() == getClass() && ((Interpreted) other).children.equals(children);
+    return isLike(other) && ((Interpreted) other).children.equals(children);
+  }
+
+  /** Returns whether the other does the same to its children. */
+  boolean isLike(Object other) {
+    return other != null && other.getClass() == getClass();
   }
 
   @Override

@@ -36,9 +36,11 @@ public final class Matched extends Interpreted {
       if (pattern == null) {
         pattern = Pattern.compile(value(1, row).toString());
       }
-      Matcher matcher = pattern.matcher(new Counted(text.toString()));
+      Counted counted = new Counted(text.toString());
+      Matcher matcher = pattern.matcher(counted);
       boolean all = (Boolean) value(2, row);
       while (matcher.find() && all) {}
+      Allowance.take(counted.steps); // a lambda may match many texts
     }
     return text;
   }

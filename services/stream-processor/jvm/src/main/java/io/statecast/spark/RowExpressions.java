@@ -1,5 +1,6 @@
 package io.statecast.spark;
 
+import io.statecast.spark.Metered.Cost;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -19,6 +20,7 @@ import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.catalyst.expressions.LambdaFunction;
+import org.apache.spark.sql.catalyst.expressions.Like;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Multiply;
 import org.apache.spark.sql.catalyst.expressions.Not;
@@ -54,13 +56,6 @@ public final class RowExpressions {
   /** The functions that fill a text up to a length. */
   private static final Set<String> PADDING = Set.of("lpad", "rpad");
 
-  /**
-   * The function that compares each character of one argument with each of the other; the bound is on each argument.
-   */
-  private static final String PAIRING = "levenshtein";
-
-  private static final int MAX_PAIRED_BYTES = 8_192;
-
   /** The functions that return one of their arguments, and make nothing. */
   private static final Set<String> CHOOSING =
       Set.of("coalesce", "greatest", "if", "ifnull", "least", "nullif", "nvl", "nvl2", "get");
@@ -78,14 +73,17 @@ public final class RowExpressions {
 
   /** Makes the expression safe. Throws IllegalArgumentException for a constant that is not a pattern. */
   public static Expression safe(Expression parsed) {
-    return safe(parsed, false);
+    return safe(parsed, false, false);
   }
 
-  private static Expression safe(Expression parsed, boolean ofFile) {
+  private static Expression safe(Expression parsed, boolean ofFile, boolean inLambda) {
     boolean attempt = name(parsed).equals(ATTEMPT);
+    boolean calls = parsed instanceof UnresolvedFunction || parsed instanceof RLike || parsed instanceof Like;
     List<Expression> children = new ArrayList<>();
     for (Expression each : CollectionConverters.asJava(parsed.children())) {
-      children.add(safe(each, ofFile || attempt));
+      Expression child = safe(each, ofFile || attempt, ofFile && (inLambda || parsed instanceof LambdaFunction));
+      boolean isRead = inLambda && calls && !(child instanceof Literal || child instanceof LambdaFunction);
+      children.add(isRead ? new Metered(Cost.READ, child) : child);
     }
     if (attempt) {
       return cannotFail(children.get(0)) ? children.get(0) : new Attempt(children.get(0));
@@ -132,22 +130,20 @@ public final class RowExpressions {
     checkPattern(expression, name, arguments);
     if (expression instanceof LambdaFunction) {
       List<Expression> bodyAndNames = new ArrayList<>(arguments);
-      bodyAndNames.set(0, new Copied(arguments.get(0)));
+      bodyAndNames.set(0, new Metered(Cost.COPY, arguments.get(0)));
       return expression.withNewChildren(seq(bodyAndNames));
     } else if (expression instanceof Cast || expression instanceof Concat) {
-      return new Charged(copied(expression, arguments, number(1)));
+      return new Metered(Cost.RESULT, copied(expression, arguments, number(1)));
     } else if (!(expression instanceof UnresolvedFunction) || CHOOSING.contains(name)) {
       return expression;
     } else if (COPYING.containsKey(name)) {
-      return new Charged(copied(expression, arguments, COPYING.get(name).of(arguments)));
+      return new Metered(Cost.RESULT, copied(expression, arguments, COPYING.get(name).of(arguments)));
     } else if (PADDING.contains(name)) {
       List<Expression> padded = new ArrayList<>(arguments);
       padded.set(1, new Limited(arguments.get(1), arguments.get(1)));
-      return new Charged(expression.withNewChildren(seq(padded)));
-    } else if (name.equals(PAIRING)) {
-      return copied(expression, arguments, number(Allowance.BYTES / MAX_PAIRED_BYTES));
+      return new Metered(Cost.RESULT, expression.withNewChildren(seq(padded)));
     }
-    return new Charged(expression);
+    return new Metered(Cost.RESULT, expression);
   }
 
   private static Expression copied(Expression expression, List<Expression> arguments, Expression copies) {
