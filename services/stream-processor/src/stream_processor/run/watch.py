@@ -28,6 +28,12 @@ ANOTHER_LOG = (
 )
 TWO_PARTITIONS = "a key comes on two partitions, whose offsets tell no order; give all producers one partitioner"
 TOO_LARGE = "results are withheld, which their topic or their field cannot hold; their keys have tombstones"
+GONE = "OffsetOutOfRangeException", "Some data may have been lost"
+"""Parts of the reasons of Kafka's client and of Spark's source."""
+RECORDS_GONE = (
+    "its topic no longer has records that it has not read, as when retention has deleted them: have the source write "
+    "the rows again, and make a new generation of the keyed topic (docs/runbook.md)"
+)
 FRESH_S = 0.2
 COMMIT_STEPS = ("walCommit", "commitOffsets")
 
@@ -223,5 +229,7 @@ def look_at_all(queries: Sequence[WatchedQuery], readiness: Readiness, held: Seq
 def _reason(query: StreamingQuery) -> str:
     error = query.exception()
     text = "it was stopped" if error is None else str(error)
+    if any(sign in text for sign in GONE):
+        return RECORDS_GONE
     first = next((line for line in text.splitlines() if line.strip()), text)
     return first.partition("terminated with exception: ")[2] or first
