@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from google.protobuf.message import Message
@@ -24,6 +24,7 @@ message Place { string city = 1; }
 message Row { string id = 1; uint64 rank = 2; Place home = 3; Place work = 4; }
 message Seat { string id = 1; string row = 2; }
 message Doubled { string id = 1; string Id = 2; }
+message Ranks { string id = 1; repeated int64 sent = 2; repeated uint32 ranks = 3; }
 message Cities { string city = 1; string id = 2; int64 rows = 3; repeated string seats = 4; bool seats_truncated = 5; }
 """
 TABLE = {"topic": "orders", "format": "table", "values": "protobuf"}
@@ -94,6 +95,21 @@ def test_a_number_with_too_many_digits_to_sort_by_is_set_aside(
     sent = [(b"a", row(id="a", rank=10**19 - 1)), (b"b", row(id="b", rank=10**19))]
 
     assert odd_batch.problems(pipeline, *sent) == [None, "after.rank has more than 19 digits, its text would be cut"]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_numbers_of_a_list_that_its_field_cannot_hold_leave_it_empty(
+    read: Callable[..., Pipeline], types: MessageTypes, odd_batch: OneBatch
+) -> None:
+    ranks = types.message_class("odd.v1.Ranks")
+    sent = {"a": [7, 2**32 - 1], "b": [7, 2**32], "c": [-1], "d": []}
+    pipeline = read("Ranks", select={"id": "id", "ranks": "sent"}, sink={"topic": "t", "message": "odd.v1.Ranks"})
+
+    lines = odd_batch.written(pipeline, *((name.encode(), ranks(id=name, sent=sent[name])) for name in sent))
+
+    written = {bytes(line.key).decode(): list(cast(Any, _payload(line.value, ranks)).ranks) for line in lines}
+    assert written == {"a": [7, 2**32 - 1], "b": [], "c": [], "d": []}
 
 
 def _payload(value: bytes, message: type[Message]) -> Message:

@@ -160,9 +160,12 @@ def filled(message: Descriptor, columns: Mapping[str, Column]) -> Column:
 
 def within(value: Column, field: FieldDescriptor) -> Column:
     """Returns the value, null where an integer field cannot hold it: cast or encoded, it would be another number."""
-    if field.is_repeated or field.cpp_type not in _RANGES:
+    if field.cpp_type not in _RANGES:
         return value
-    return F.when(value.between(*map(F.lit, _RANGES[field.cpp_type])), value)
+    low, high = map(F.lit, _RANGES[field.cpp_type])
+    if field.is_repeated:
+        return F.when(F.forall(value.cast("array<decimal(20,0)>"), lambda each: each.between(low, high)), value)
+    return F.when(value.between(low, high), value)
 
 
 def fits(actual: T.DataType, declared: T.DataType) -> bool:
