@@ -4,17 +4,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from structlog.testing import capture_logs
 
-from query_service.errors import NotServedError
+from query_service.errors import NotServedError, StoreFailedError
 from query_service.storage.changelog import Changelog
 from query_service.storage.replica import Replica
 from query_service.storage.topic_facts import TopicFacts
 from statecast_service.kafka import KafkaSettings, connect
-from testkit.query_service import ManualClock, put
+from testkit.query_service import FakeRecord, ManualClock, encoded_state, put
 from testkit.waiting import wait_until_async
 
 NO_BROKER = KafkaSettings(kafka_bootstrap="127.0.0.1:1")
@@ -84,3 +85,37 @@ async def test_of_partitions_that_bring_nothing_one_a_round_is_asked_for_its_end
 
     assert isinstance(changelog.consumer, LateConsumer)
     assert changelog.consumer.asked == [0, 1, 2, 0]
+
+
+class Arrived(FakeRecord):
+    """A record as the changelog takes it."""
+
+    def error(self) -> None:
+        """Returns that it is none."""
+
+
+async def test_a_full_disk_is_logged_once_until_it_takes_a_batch(
+    open_replica: Callable[..., Replica], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changelog, replica = changelog_of(Consumer, lambda *_: None), open_replica()
+    changelog.follow(replica)
+    changelog._step()
+
+    def arrive(offset: int) -> None:
+        changelog._retries.clear()
+        batch: list[Any] = [Arrived(b"a", encoded_state(offset + 1), offset)]
+        changelog._handle_batch(replica.topic_partition, batch)
+
+    full = Mock(side_effect=StoreFailedError("no space left on device"))
+    with capture_logs() as logs:
+        for offset in range(2):
+            with monkeypatch.context() as disk:
+                disk.setattr(replica.store, "write", full)
+                for _ in range(3):
+                    arrive(offset)
+            arrive(offset)
+    changelog.consumer.close()
+
+    assert replica.progress.applied_offset == 1
+    assert full.call_count == 6
+    assert [log["reason"] for log in logs if "cannot store" in log["event"]] == ["no space left on device"] * 2

@@ -59,6 +59,7 @@ class Changelog(Thread):
         self._retries: dict[TopicPartition, tuple[float, Callable[[], None]]] = {}
         self._waiting: dict[TopicPartition, tuple[int, int | None, float]] = {}  # next offset, end then, since when
         self._held_back: dict[TopicPartition, int] = {}  # the offset at which this was logged
+        self._failing: dict[TopicPartition, str] = {}  # why the last batch was not stored
         self._may_ask = True
         self._next_maintenance = self._next_refresh = 0.0
         self._stopping = Event()
@@ -115,7 +116,7 @@ class Changelog(Thread):
 
     def _remove(self, replica: Replica, done: "Future[None]") -> None:
         del self._replicas[replica.topic_partition]
-        for remembered in (self._retries, self._waiting, self._held_back):
+        for remembered in (self._retries, self._waiting, self._held_back, self._failing):
             remembered.pop(replica.topic_partition, None)
         self.consumer.incremental_unassign([confluent_kafka.TopicPartition(*replica.topic_partition)])
         replica.close()
@@ -133,13 +134,14 @@ class Changelog(Thread):
             store = replica.store
             errors = [message for message in messages if message.error() is not None]
             self._apply(replica, [message for message in messages if message.error() is None] if errors else messages)
+            self._failing.pop(key, None)
             for message in errors:
                 if replica.store is store and key not in self._retries:  # a store that starts over knows of no end
                     self._handle_error(replica, message)
         except StoreUnusableError as error:
             self._start_over(replica, str(error))
         except StoreFailedError as error:
-            _log.error("cannot store a batch; retrying", reason=str(error), topic=key[0])
+            self._log_failure("cannot store a batch; retrying", replica, error)
             self._retry_later(replica, lambda: self._seek(replica))
 
     def _handle_error(self, replica: Replica, message: Message) -> None:
@@ -192,9 +194,15 @@ class Changelog(Thread):
             self.reopen(replica, set_aside_for)
             self._seek(replica)
         except StoreFailedError as error:
-            store = replica.definition.name
-            _log.error("cannot create an empty store; retrying", reason=str(error), store=store)
+            self._log_failure("cannot create an empty store; retrying", replica, error)
             self._retry_later(replica, lambda: self._start_over(replica, set_aside_for))
+
+    def _log_failure(self, event: str, replica: Replica, error: Exception) -> None:
+        """Logs the first of the same failures in a row: a full disk fails all partitions every second."""
+        key, why = replica.topic_partition, str(error)
+        if self._failing.get(key) != why:
+            self._failing[key] = why
+            _log.error(event, reason=why, store=replica.definition.name, partition=replica.partition)
 
     def _retry_later(self, replica: Replica, action: Callable[[], None]) -> None:
         self._retries[replica.topic_partition] = (time.monotonic() + _RETRY_S, action)
