@@ -157,6 +157,27 @@ async def test_a_watch_resumes_from_what_was_saved() -> None:
             assert await next_offset(client.watch(STORE, GROUP, resume={"token": "1"})) == 3
 
 
+async def test_a_watch_that_the_edge_ends_for_a_while_is_asked_for_after_it_on_a_new_socket() -> None:
+    asked, is_asked = list[list[str]](), asyncio.Event()
+
+    async def refuse(peer: Peer) -> None:
+        asked.append([each["group"] for each in (await peer.next_frame())["watch"]])
+        await peer.say(id=1, ended={"code": "store_changed", "retry_ms": 2000})
+
+    async def take(peer: Peer) -> None:
+        for _ in range(2):
+            asked.append([each["group"] for each in (await peer.next_frame())["watch"]])
+        is_asked.set()
+        await peer.socket.wait_closed()
+
+    async with server(refuse, take) as address, PushClient(address) as client, asyncio.timeout(scaled(30)):
+        for group in ("g", "other"):
+            client.watch(STORE, group)
+        await is_asked.wait()
+
+    assert asked == [["g", "other"], ["other"], ["g"]]
+
+
 async def test_the_newest_ping_says_how_far_a_watch_is_behind() -> None:
     async def script(peer: Peer) -> None:
         await peer.next_frame()

@@ -64,6 +64,9 @@ public class PushClient internal constructor(
     private val access: Access
     private val connection: Connection
     private val watches = LinkedHashSet<Watch>()
+
+    /** The watches that the edge has ended for a while. They wait for its end on a new socket, too. */
+    private val resting = mutableSetOf<Watch>()
     private val requested = Channel<Unit>(Channel.CONFLATED)
     private var requests = Requests()
     private var blind = emptyList<JsonObject>()
@@ -150,6 +153,7 @@ public class PushClient internal constructor(
 
     /** Requests a watch, also again when the edge has ended it with a time to retry. */
     private fun request(watch: Watch) = synchronized(lock) {
+        resting -= watch
         if (watch in watches) requests.watch(watch)
         requested.trySend(Unit)
     }
@@ -173,7 +177,7 @@ public class PushClient internal constructor(
     private suspend fun ask() {
         synchronized(lock) {
             watches.forEach(Watch::cut)
-            requests = Requests(watches)
+            requests = Requests(watches - resting)
             blind = emptyList()
         }
         requested.trySend(Unit)
@@ -211,6 +215,7 @@ public class PushClient internal constructor(
     private fun end(watch: Watch, ended: JsonObject) {
         requests.ended(watch)
         if ("retry_ms" in ended) {
+            resting += watch
             scope.launch {
                 delay(ended.number("retry_ms").milliseconds)
                 request(watch)

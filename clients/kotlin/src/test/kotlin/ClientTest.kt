@@ -157,6 +157,21 @@ class ClientTest {
     }
 
     @Test
+    fun `a watch that the edge ends for a while is asked for after it on a new socket`() = withServer { server ->
+        server.client.watch("s", "g")
+        server.client.watch("s", "other")
+        server.opens()
+        server.tells("""{"id":1,"ended":{"code":"store_changed","message":"m","retry_ms":2140}}""")
+        server.socket.breaks()
+        server.passes(300.milliseconds)
+        server.opens()
+        assertEquals(listOf("other"), server.socket.watches.map { it.getValue("group").text })
+
+        server.passes(1840.milliseconds)
+        assertEquals(listOf("other", "g"), server.socket.watches.map { it.getValue("group").text })
+    }
+
+    @Test
     fun `a watch that is ended meanwhile is not asked for again`() = withServer { server ->
         val watch = server.client.watch("s", "g")
         server.opens()

@@ -48,6 +48,8 @@ class PushClient:
         urls = [addresses] if isinstance(addresses, str) else addresses
         self._connection = Connection(urls, Access(credentials or {}, tls, proxy), self._ask, self._receive)
         self._watches: dict[Watch, None] = {}
+        self._resting = set[Watch]()
+        """The watches that the edge has ended for a while. They wait for its end on a new socket, too."""
         self._requests = Requests()
         self._requested = asyncio.Event()
         self._blind: Sequence[Frame] = ()
@@ -131,6 +133,7 @@ class PushClient:
 
     def _request(self, watch: Watch) -> None:
         """Asks for a watch, also for one that the edge has ended and would take again."""
+        self._resting.discard(watch)
         if watch in self._watches:
             self._requests.watch(watch)
             self._requested.set()
@@ -159,7 +162,7 @@ class PushClient:
         """Asks a new socket for every watch, and for each that is begun or ended later, beside the reading."""
         for watch in self._watches:
             watch.cut()
-        self._requests, self._blind = Requests(self._watches), ()
+        self._requests, self._blind = Requests(each for each in self._watches if each not in self._resting), ()
         while True:
             self._requested.clear()
             for text in self._requests.frames(self._connection.max_request_bytes):
@@ -189,6 +192,7 @@ class PushClient:
     def _end(self, watch: Watch, ended: Frame) -> None:
         self._requests.ended(watch)
         if "retry_ms" in ended:
+            self._resting.add(watch)
             asyncio.get_running_loop().call_later(ended["retry_ms"] / 1000, self._request, watch)
             return
         del self._watches[watch]
