@@ -8,7 +8,7 @@ from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState
 from ws_edge.watches.moves import Move
 from ws_edge.watches.pending import NOTHING, Batch, Names, Pending
-from ws_edge.watches.token import mask_of, reader_of
+from ws_edge.watches.token import Mask, mask_of, reader_of
 
 Identity = tuple[str, tuple[str, ...], bool, str]
 """Tells audiences of one question apart."""
@@ -34,7 +34,7 @@ class Audience:
     """As in WatchOptions."""
     members: int = field(default=0, init=False)
     """The number of subscriptions."""
-    mask: int = field(init=False)
+    mask: Mask = field(init=False)
     """The mask of their tokens."""
 
     def __post_init__(self) -> None:
