@@ -99,6 +99,28 @@ async def test_once_a_minute_a_ping_has_the_tokens_of_quiet_places_that_have_mov
     assert positions == [Resumption(at(offset)) for offset in (8, 11, 14)]
 
 
+async def test_bookmarks_that_fit_into_no_frame_come_in_several_pings() -> None:
+    names = [f"{number:03}" + "\1" * 1000 for number in range(50)]
+    async with OneSocket(BOARDS, max_sent_frame_bytes=131_072) as socket:
+        client = await greeted(socket)
+        steps = [{"store": "boards", "group_field": "next", "limit": 1}]
+        await client.say(watch=[{"id": 1, **BOARD, "limit": 50, "steps": steps}])
+        leading = decode(b'{"next": "h"}')
+        rows = (KeyState(StoreKey("boards", "g", name, name), at(5), leading, EVERYONE) for name in names)
+        await socket.answered(whole(*rows, through=5))
+        await socket.answered(whole(through=5))
+        await client.until_current(1)
+        await socket.passes(1)
+        for watch in socket.hub.take_due():
+            socket.hub.unchanged(watch, Progress(at(9)))
+        await socket.passes(59)
+        contents = [str(await socket.recv()) for _ in range(socket.unread)]
+
+    bookmarks = [each for content in contents for each in json.loads(content)["ping"].get("bookmarks", ())]
+    assert sorted(each.get("path", [""])[0] for each in bookmarks) == ["", *names]
+    assert max(map(len, contents)) <= 131_072
+
+
 async def test_a_place_with_rows_that_wait_has_no_bookmark() -> None:
     async with OneSocket(BOARDS) as socket:
         client = await begun(socket, interval_ms=100)

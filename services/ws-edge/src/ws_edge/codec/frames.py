@@ -2,8 +2,8 @@
 
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from typing_extensions import override
 
@@ -17,6 +17,8 @@ from ws_edge.model.states import Path, StoreKey
 from ws_edge.model.stores import Stores
 from ws_edge.watches.subscription import RowNews
 from ws_edge.watches.token import varint
+
+T = TypeVar("T")
 
 TEXT, BINARY = 0x81, 0x82
 """The first byte of a message in one frame."""
@@ -60,15 +62,16 @@ def wire(payload: bytes, first: int = TEXT) -> bytes:
     return (struct.pack("!BBH", first, 126, size) if size < 65_536 else struct.pack("!BBQ", first, 127, size)) + payload
 
 
-def parts_of(rows: Iterable[bytes], max_bytes: int) -> list[list[bytes]]:
-    """Returns encoded rows in parts that each fit into a frame, at least one; a larger row is a part of its own."""
-    parts, size = [list[bytes]()], 0
-    for row in rows:
-        if parts[-1] and size + len(row) > max_bytes - ENVELOPE_BYTES:
+def parts_of(items: Iterable[T], max_bytes: int, size_of: Callable[[T], int]) -> list[list[T]]:
+    """Returns the items in parts that each fit into a frame, at least one; a larger item is a part of its own."""
+    parts, size = [list[T]()], 0
+    for item in items:
+        own = size_of(item)
+        if parts[-1] and size + own > max_bytes - ENVELOPE_BYTES:
             parts.append([])
             size = 0
-        parts[-1].append(row)
-        size += len(row) + 1
+        parts[-1].append(item)
+        size += own + 1
     return parts
 
 

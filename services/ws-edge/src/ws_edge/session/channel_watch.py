@@ -168,7 +168,7 @@ class ChannelWatch(Subscriber):
         if not (watching or rows or current):
             return []
         self._watching = None
-        frames, parts = list[bytes](), parts_of(rows, max_bytes)
+        frames, parts = list[bytes](), parts_of(rows, max_bytes, len)
         for part in parts[:-1]:
             frames += codec.place_frames(PlaceFrame(self.id, (), watching, part))
             watching = None

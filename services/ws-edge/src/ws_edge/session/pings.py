@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import InitVar, dataclass, field
 
 from statecast.push.v2.push_pb2 import Blind, Bookmark, Ping
+from ws_edge.codec.bodies import json_bytes
+from ws_edge.codec.frames import parts_of
+from ws_edge.model.documents import message_document
 from ws_edge.session.channel_watch import ChannelWatch
 from ws_edge.session.outbox import SocketWriter
 from ws_edge.session.place import Place
@@ -50,8 +53,8 @@ class Pings:
         self._look(places, now)
         return self._lags.keys() != self._blind_ids
 
-    def ping(self, places: Places, writer: SocketWriter, now: float) -> Ping:
-        """Returns the ping to send now."""
+    def pings(self, places: Places, writer: SocketWriter, now: float) -> list[Ping]:
+        """Returns the ping to send now; with many bookmarks several, of which each fits into a frame."""
         self._pinged_at = now
         if now - self._lags_at >= LAGS_S:
             self._look(places, now)
@@ -60,7 +63,10 @@ class Pings:
         for watch_id, lag in sorted(self._lags.items()):
             by_lag[round(lag) or 1].append(watch_id)
         blind = [Blind(ids=ids, lag_s=lag) for lag, ids in sorted(by_lag.items())]
-        return Ping(bookmarks=self._bookmarks(places, writer, now), blind=blind)
+        bookmarks = self._bookmarks(places, writer, now)
+        # The other half of a frame is for `blind`.
+        parts = parts_of(bookmarks, writer.max_frame_bytes // 2, lambda each: len(json_bytes(message_document(each))))
+        return [Ping(bookmarks=part, blind=blind) for part in parts]
 
     def _look(self, places: Places, now: float) -> None:
         self._lags, self._lags_at = _lags(places(), now), now

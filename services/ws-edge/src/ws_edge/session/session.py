@@ -172,7 +172,8 @@ class Session:
         return max(0, int(expires_at - now))
 
     def _ping(self, now: float) -> None:
-        self._replies.say(ping=self._pings.ping(self._watches.places, self.writer, now))
+        for ping in self._pings.pings(self._watches.places, self.writer, now):
+            self._replies.say(ping=ping)
 
     def _hello(self, expires_in_s: int) -> Hello:
         settings = self.context.settings
