@@ -108,6 +108,13 @@ async def test_a_watch_that_resumes_does_not_tell_whether_a_hidden_row_has_chang
     assert order["data"]["status"] == "Unknown"
 
 
+async def test_a_misspelt_store_does_not_bring_the_name_of_one_for_staff(alice: AsyncClient) -> None:
+    answer = await alice.get("/v1/stores/orders-by-itm/rows", params={"group": "1"})
+
+    assert answer.json()["error"]["code"] == "unknown_store"
+    assert "orders-by-item" not in answer.json()["error"]["message"]
+
+
 async def test_a_refusal_leaves_no_watch_behind(edge: RunningEdge) -> None:
     async with edge.socket("/v1/stream") as socket:
         before = edge.parts.hub.watches

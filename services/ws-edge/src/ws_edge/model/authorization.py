@@ -58,9 +58,10 @@ class OwnerRule:
         """Returns the owner of an unreadable row: its group, if the rule names it; else only staff may know it."""
         return group if self.group else self.owner_of("")
 
-    def has_rows_for(self, consumer: Consumer) -> bool:
-        """Returns whether the store can have rows that the consumer may see."""
-        return consumer.staff or self.everyone or self.field is not None
+    @property
+    def is_staff_only(self) -> bool:
+        """Whether the store can have no row that anybody but staff may see."""
+        return self.field is None and not self.everyone
 
     def shows_all(self, consumer: Consumer) -> bool:
         """Returns whether a consumer that passes `check_group` may see every row that the group has or ever had."""
@@ -75,7 +76,7 @@ def check_staff(consumer: Consumer, subject: str) -> None:
 
 def check_store(consumer: Consumer, rule: OwnerRule, store: str) -> None:
     """Raises ForbiddenError when the consumer may see no row that the store could hold."""
-    if rule.field is None and not rule.everyone:
+    if rule.is_staff_only:
         check_staff(consumer, f"the store {store}")
 
 

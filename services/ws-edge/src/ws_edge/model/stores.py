@@ -97,11 +97,15 @@ def check_known(stores: Stores) -> None:
 
 
 def find(stores: Stores, name: str) -> Store:
-    """Returns the store; raises UnknownStoreError, which names the nearest one, and UnavailableError without any."""
+    """Returns the store. Raises UnknownStoreError, and UnavailableError without any.
+
+    The error names the nearest store, but none that is for staff alone.
+    """
     check_known(stores)
     store = stores.get(name)
     if store is None:
-        raise UnknownStoreError(f"there is no store {name[:80]!r}; {suggest(name, stores)}")
+        public = (each.name for each in stores.values() if not each.rule.is_staff_only)
+        raise UnknownStoreError(f"there is no store {name[:80]!r}; {suggest(name, public)}")
     return store
 
 
