@@ -53,10 +53,8 @@ async def test_a_watched_row_that_grows_too_large_is_an_error_of_its_key_and_com
         put(edge, LARGE, 1)
         put(edge, SMALL, 1)
         await begin(client)
-        if bound == "frame":
-            put(edge, LARGE, LIMIT)
-        else:
-            edge.query.too_large = frozenset({LARGE})
+        edge.query.too_large = frozenset() if bound == "frame" else frozenset({LARGE})
+        put(edge, LARGE, LIMIT)
         grown = await client.next()
         put(edge, SMALL, 2)
         beside = await client.next()
@@ -123,6 +121,7 @@ async def test_no_delta_follows_an_error_of_the_query_service() -> None:
         await client.say(watch=[watch(LARGE, 1) | {"delta": True}])
         await client.until_current(1)
         edge.query.too_large = frozenset({LARGE})
+        edge.query.put(LARGE, ParseDict({**row, "n": 0}, Value()))
         assert "error" in (await client.next())["rows"][0]
         edge.query.too_large = frozenset()
         edge.query.put(LARGE, ParseDict({**row, "n": 2}, Value()))

@@ -17,7 +17,7 @@ EdgeError                          any of them; the text gives the remedy
 │   ├── UnknownChannelError        unknown_channel         404
 │   ├── ChannelEndedError          channel_ended           404
 │   ├── UnreadableRowError         unreadable_row          500
-│   ├── RowTooLargeError           row_too_large           500
+│   │   └── RowTooLargeError       row_too_large           500
 │   ├── NotConfiguredError         not_configured          501
 │   └── UnavailableError           unavailable             503
 │       └── DeclinedError          unavailable             503
@@ -131,7 +131,7 @@ class UnreadableRowError(RequestError, code="unreadable_row", http_status=500):
     """A row is not of its store's message, or cannot be written. Its watch goes on, and brings the next version."""
 
 
-class RowTooLargeError(RequestError, code="row_too_large", http_status=500):
+class RowTooLargeError(UnreadableRowError, code="row_too_large", http_status=500):
     """A row fits into no frame, or no answer of the query service. Its watch goes on, and brings the next version."""
 
 

@@ -1,5 +1,6 @@
 """No interface shows another customer's rows or whether they exist, with or without a token."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -8,7 +9,9 @@ from httpx import AsyncClient
 
 from statecast.orders.v1.order_pb2 import Order
 from statecast_client.tokens import position_in
+from testkit.waiting import scaled
 from testkit.ws_edge.edge import RunningEdge
+from ws_edge.model.json_rows import decode
 from ws_edge.model.states import StoreKey
 
 ORDER = StoreKey("orders-by-key", "12345")
@@ -37,9 +40,10 @@ async def answer_to(socket: Any, watch: dict[str, Any]) -> dict[str, Any]:
     """Watches; returns the parts of all frames of the watch until it is complete or has ended."""
     await socket.send(json.dumps({"watch": [{"id": 1, **watch}]}))
     parts = dict[str, Any]()
-    while not parts.keys() & {"current", "ended"}:
-        frame: dict[str, Any] = json.loads(await socket.recv())
-        parts |= frame if "id" in frame else {}
+    async with asyncio.timeout(scaled(10)):
+        while not parts.keys() & {"current", "ended"}:
+            frame: dict[str, Any] = json.loads(await socket.recv())
+            parts |= frame if "id" in frame else {}
     return parts
 
 
@@ -73,11 +77,12 @@ async def test_calls_are_refused(edge: RunningEdge, alice: AsyncClient, path: st
     assert "ETag" not in answer.headers
 
 
-@pytest.mark.parametrize("kind", ["another's", "deleted", "unknown"])
+@pytest.mark.parametrize("kind", ["another's", "too large", "deleted", "unknown"])
 async def test_a_token_does_not_tell_whether_a_hidden_row_exists(
     edge: RunningEdge, alice: AsyncClient, kind: str
 ) -> None:
-    group = ORDER.group if kind == "another's" else kind
+    group = ORDER.group if kind in ("another's", "too large") else kind
+    edge.query.too_large = frozenset({ORDER} if kind == "too large" else ())
     edge.query.put(StoreKey(ORDER.store, "deleted"), Order(order_id="deleted", customer_id="customer-0002"))
     edge.query.delete(StoreKey(ORDER.store, "deleted"))
     newest = edge.query.put(StoreKey(ORDER.store, "1"), Order(order_id="1", customer_id="customer-0003"))
@@ -89,13 +94,14 @@ async def test_a_token_does_not_tell_whether_a_hidden_row_exists(
     assert [position_in(each["token"])[0] for each in (page, frame)] == [newest, newest]
 
 
-@pytest.mark.parametrize("kind", ["another's", "deleted", "unknown"])
+@pytest.mark.parametrize("kind", ["another's", "too large", "deleted", "unknown"])
 async def test_a_watch_that_resumes_does_not_tell_whether_a_hidden_row_has_changed(
     edge: RunningEdge, alice: AsyncClient, kind: str
 ) -> None:
     group = "9" if kind == "unknown" else ORDER.group
     page = (await alice.get(f"/v1/stores/{ORDER.store}/rows", params={"group": group})).json()
     edge.query.put(ORDER, Order(order_id=ORDER.group, customer_id="customer-0002", tracking_number="T1"))
+    edge.query.too_large = frozenset({ORDER} if kind == "too large" else ())
     if kind == "deleted":
         edge.query.delete(ORDER)
     async with edge.socket("/v1/stream") as socket:
@@ -113,6 +119,25 @@ async def test_a_misspelt_store_does_not_bring_the_name_of_one_for_staff(alice: 
 
     assert answer.json()["error"]["code"] == "unknown_store"
     assert "orders-by-item" not in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("others", [False, True])
+async def test_rows_of_others_count_for_no_page(others: bool) -> None:
+    stores = "stores: [{name: bets, message: json, keeps: members, readers: {field: owner}}]"
+    pages, token = list[list[str]](), ""
+    async with RunningEdge(stores=stores) as edge, edge.client("alice") as alice:
+        for name in "abcdefghi":
+            owner = "alice" if name in "bdf" else "bob"
+            if owner == "alice" or others:
+                document = json.dumps({"name": name, "owner": owner})
+                edge.query.put(StoreKey("bets", "g", name, name), decode(document.encode()))
+        while token or not pages:
+            more = {"page_token": token} if token else {}
+            page = (await alice.get("/v1/stores/bets/rows", params={"group": "g", "limit": 2, **more})).json()
+            pages.append([row["row"]["name"] for row in page["rows"]])
+            token = page["next_page_token"]
+
+    assert pages == [["b", "d"], ["f"]]
 
 
 async def test_a_refusal_leaves_no_watch_behind(edge: RunningEdge) -> None:

@@ -154,6 +154,7 @@ async def test_a_key_that_cannot_be_read_ends_the_places_below_it(edge: RunningE
         await client.until_current(1)
         assert edge.parts.hub.subscriptions == 2
         edge.query.too_large = frozenset({StoreKey("texts", "first")})
+        put(edge, StoreKey("texts", "first"), "a", 2)
         ended = await until_part(client, "ended", "")
 
         assert ended == {}

@@ -2,14 +2,15 @@
 
 import pytest
 
-from testkit.ws_edge.answers import ALICE, SCORES, Recorder, at, gone, keyed, row
+from testkit.ws_edge.answers import ALICE, BETS, SCORES, STAFF, Asked, Recorder, at, gone, keyed, row
 from testkit.ws_edge.edge import Clock
 from ws_edge.errors import RowTooLargeError, UnavailableError
 from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState, Position
 from ws_edge.upstream.queries import Progress
+from ws_edge.watches.audience import WatchOptions
 from ws_edge.watches.hub import Hub
-from ws_edge.watches.subscription import Subscriber, Subscription, WatchOptions
+from ws_edge.watches.subscription import Subscriber, Subscription
 from ws_edge.watches.token import mask_of, token_of
 from ws_edge.watches.watch import Watch
 
@@ -148,6 +149,16 @@ def test_a_row_that_is_too_large_is_told_at_once_to_all_who_watch_it_and_who_com
 
     assert early.events == second.events == ["snapshot", "5", "row_too_large"]
     assert late.events == ["row_too_large"]
+
+
+def test_a_range_that_is_too_large_is_told_to_no_one_from_whom_rows_may_be_hidden() -> None:
+    asked = Asked(BETS)
+    alice, staff = asked.join(), asked.join(consumer=STAFF)
+    watches = asked.hub.take_due()
+    for watch in watches:
+        asked.hub.failed(watch, RowTooLargeError("too large"))
+
+    assert (len(watches), alice.events, staff.events) == (2, [], ["row_too_large"])
 
 
 def test_a_key_without_a_row_is_read_more_seldom_the_longer_it_has_none(hub: Hub, clock: Clock) -> None:

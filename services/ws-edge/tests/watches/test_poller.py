@@ -17,9 +17,9 @@ from ws_edge.model.authorization import Consumer
 from ws_edge.model.questions import Question
 from ws_edge.model.states import StoreKey
 from ws_edge.upstream.query_client import QueryClient
+from ws_edge.watches.audience import WatchOptions
 from ws_edge.watches.hub import Hub
 from ws_edge.watches.poller import FAILED_REST_S, MAX_REST_S, SLOW_S, Poller, rest
-from ws_edge.watches.subscription import WatchOptions
 
 KEYS = 40
 """Of a batch, and of a lane."""

@@ -191,7 +191,7 @@ def test_a_slow_reader_gets_the_newest_of_each_row_and_nothing_of_rows_that_came
 
 
 def test_a_row_that_becomes_somebody_elses_leaves_for_the_one_and_enters_for_the_other() -> None:
-    asked = Asked(BETS)
+    asked = Asked(BETS, limit=1000)
     alice, bob, staff = (asked.join(consumer=consumer) for consumer in (ALICE, BOB, STAFF))
     asked.answer(whole(row("a", 1, owner="alice"), row("b", 2, owner="bob"), through=5))
     asked.answer(news(row("a", 6, owner="bob"), after=5, through=6))
@@ -376,3 +376,18 @@ def test_a_token_of_another_epoch_costs_no_other_subscriber_its_resumption(other
 
     assert [phone.events for phone in phones] == [["snapshot", "a@1", "d@8"], ["resumed", "-b@9", "d@8"]]
     assert asked.hub.take_due() == []
+
+
+@pytest.mark.parametrize("others", [(), tuple("abdfhz")])
+def test_rows_of_others_count_for_no_limit(others: tuple[str, ...]) -> None:
+    asked = Asked(BETS, limit=2)
+    phone = asked.join()
+    rows = {name: row(name, 5, owner="bob") for name in others}
+    rows |= {name: row(name, 5, owner="alice") for name in "ceg"}
+    asked.answer(whole(*(rows[name] for name in sorted(rows)), through=10))
+    asked.answer(news(gone("c", 12), after=10, through=12))
+    asked.answer(news(row("d", 13, owner="alice"), after=12, through=13))
+    late = asked.join()
+
+    assert phone.events == ["snapshot", "c@5", "e@5", "-c@12", "g@5", "-g@13", "d@13"]
+    assert late.events == ["snapshot", "d@13", "e@5"]

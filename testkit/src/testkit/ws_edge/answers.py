@@ -8,8 +8,9 @@ from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState, Position, StoreKey
 from ws_edge.model.stores import Store
 from ws_edge.upstream.queries import Query, RangeResult
+from ws_edge.watches.audience import WatchOptions
 from ws_edge.watches.hub import Hub
-from ws_edge.watches.subscription import RowNews, Subscription, WatchOptions
+from ws_edge.watches.subscription import RowNews, Subscription
 from ws_edge.watches.token import Resumption, mask_of, resumption_of, token_of
 from ws_edge.watches.watch import Watch
 

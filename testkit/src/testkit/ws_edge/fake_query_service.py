@@ -173,17 +173,15 @@ class FakeQueryService(QueryServiceServicer):
         response = query_service_pb2.BatchGetStatesResponse()
         for index, query in enumerate(request.keys):
             key = StoreKey(request.store, query.key.group, query.key.sort, query.key.member)
-            if key in self.too_large:
-                error = query_pb2.KeyError(code=grpc.StatusCode.RESOURCE_EXHAUSTED.value[0], message="too large")
-                response.results.add(index=index, error=error)
-                continue
             held = self.held.get(key) or query_pb2.Absence(position=Position(epoch=self.epoch, offset=self.offset))
             after = query.after if query.HasField("after") else Position()
             is_known = key in self.held and after.offset < held.position.offset
             if after.epoch == held.position.epoch and not is_known:
                 continue
             result = response.results.add(index=index)
-            if isinstance(held, query_pb2.State):
+            if key in self.too_large:
+                result.error.code, result.error.message = grpc.StatusCode.RESOURCE_EXHAUSTED.value[0], "too large"
+            elif isinstance(held, query_pb2.State):
                 result.state.CopyFrom(held)
             else:
                 result.absence.CopyFrom(held)

@@ -18,8 +18,9 @@ from ws_edge.model.questions import Question
 from ws_edge.model.states import StoreKey
 from ws_edge.model.stores import Store
 from ws_edge.upstream.query_client import QueryClient
+from ws_edge.watches.audience import WatchOptions
 from ws_edge.watches.hub import Hub
-from ws_edge.watches.subscription import Subscriber, Subscription, WatchOptions
+from ws_edge.watches.subscription import Subscriber, Subscription
 
 log = structlog.get_logger(__name__)
 

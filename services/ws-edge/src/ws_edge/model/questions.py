@@ -1,10 +1,14 @@
 """The question of a watch or a read: a range of a group, or a key, which is a range of one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ws_edge.errors import MalformedFrameError
+from ws_edge.model.authorization import Consumer
 from ws_edge.model.stores import Store, check_key_part
+
+MAX_LIMIT = 1000
+"""The most rows of a question; larger limits are reduced to it."""
 
 
 class Bounds(Protocol):
@@ -36,6 +40,14 @@ class Question:
     def is_key(self) -> bool:
         """Whether the group has one row."""
         return not self.store.members
+
+    def searched_for(self, consumer: Consumer) -> "Question":
+        """Returns the question whose rows are searched for those that the consumer may see.
+
+        It is this one, unless rows of others may lie between them: then these must not count (ADR 0076).
+        """
+        is_shown = self.is_key or self.store.rule.shows_all(consumer)
+        return self if is_shown else replace(self, limit=MAX_LIMIT)
 
     def check(self) -> None:
         """Raises MalformedFrameError when the group or range is invalid for the store."""

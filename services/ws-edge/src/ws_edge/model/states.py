@@ -38,10 +38,11 @@ Form = tuple[Any, ...]
 
 
 class UnreadableRow(NamedTuple):
-    """Takes the place of a row that is not of its store's message, so that the key has a row for all but readers."""
+    """Takes the place of a row that cannot be read, so that the key has a row for all but readers."""
 
     reason: str
-    """The parser's error."""
+    error: type[UnreadableRowError] = UnreadableRowError
+    """What its readers get."""
 
 
 @dataclass(slots=True, eq=False)
@@ -83,7 +84,7 @@ class KeyState:
     def check_readable(self) -> None:
         """Raises UnreadableRowError, which names the key, when the row cannot be read."""
         if isinstance(self.row, UnreadableRow):
-            raise UnreadableRowError(f"the row of {self.key} cannot be read, tell the operators: {self.row.reason}")
+            raise self.row.error(f"the row of {self.key} cannot be read, tell the operators: {self.row.reason}")
 
     def _view(self, viewer: str, row_of: Callable[[PrivateRow], Message]) -> "KeyState":
         if self.private is None:

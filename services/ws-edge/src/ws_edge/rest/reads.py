@@ -153,15 +153,24 @@ class Reads:
     ) -> RowPage:
         store = question.store
         check_group(consumer, store.rule, store.name, question.group)
-        bounds = question.sort_from, question.sort_to, question.reverse, question.limit
-        scan = Scan(question.group, *bounds)
-        page = await (self.client.get(question) if question.is_key else self._scan(store, scan, page_token))
+        page = await (self.client.get(question) if question.is_key else self._range(consumer, question, page_token))
         rows = [seen_by(consumer, row) for row in page.states if may_see(consumer, row)]
         is_whole = not page_token and not page.next_page_token
         # The position of a hidden row would show that there is one.
         position = page.position if rows else page.through
         token = token_of(mask_of(question, fields, consumer), position) if is_whole else ""
         return RowPage(rows, fields, page.next_page_token, page.lag_ms, token, position=position, through=page.through)
+
+    async def _range(self, consumer: Consumer, question: Question, page_token: str) -> ScannedPage:
+        """Reads a page with as many rows as may be shown, whatever lies between them (ADR 0076)."""
+        bounds = question.sort_from, question.sort_to, question.reverse
+        searched = question.searched_for(consumer)
+        page = await self._scan(question.store, Scan(question.group, *bounds, searched.limit), page_token)
+        shown = [number for number, row in enumerate(page.states, 1) if may_see(consumer, row)]
+        if searched == question or len(shown) <= question.limit:
+            return page
+        size = shown[question.limit - 1]
+        return await self._scan(question.store, Scan(question.group, *bounds, size), page_token)
 
     async def _scan(self, store: Store, scan: Scan, page_token: str) -> ScannedPage:
         opened = self.page_tokens.open(page_token) if page_token else ""

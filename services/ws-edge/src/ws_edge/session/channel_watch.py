@@ -23,7 +23,8 @@ from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState, Path, Position, StoreKey
 from ws_edge.session.place import Place
 from ws_edge.session.tree import Tree
-from ws_edge.watches.subscription import RowNews, Subscriber, Subscription, WatchOptions
+from ws_edge.watches.audience import WatchOptions
+from ws_edge.watches.subscription import RowNews, Subscriber, Subscription
 
 if TYPE_CHECKING:
     from ws_edge.session.watches import Watches

@@ -5,13 +5,10 @@ from dataclasses import dataclass, replace
 
 from ws_edge.auth.tickets import Tickets
 from ws_edge.metrics import Metrics
-from ws_edge.model.questions import Question
+from ws_edge.model.questions import MAX_LIMIT, Question
 from ws_edge.model.stores import Store, Stores
 from ws_edge.settings import MAX_INTERVAL_MS, Settings
 from ws_edge.watches.hub import Hub
-
-MAX_LIMIT = 1000
-"""The largest number of rows of a watched range; larger limits are reduced to it."""
 
 
 @dataclass(frozen=True, slots=True)

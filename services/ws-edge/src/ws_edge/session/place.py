@@ -196,7 +196,7 @@ class Place(Subscriber):
 
     def _watching(self, subscription: Subscription, beginning: Beginning) -> Watching:
         """Returns how the place begins, and notes the fields that hold the key and the sort value of its rows."""
-        row = next((each for each in subscription.visible_rows() if not each.is_unreadable), None)
+        row = next((each for each in subscription.audience.rows() if not each.is_unreadable), None)
         if row is not None:
             fields = [field_holding(row, text) for text in (row.key.member, row.key.sort)]
             shown = [name if not self.view.fields or name in self.view.fields else "" for name in fields]

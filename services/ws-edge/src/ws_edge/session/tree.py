@@ -21,7 +21,7 @@ from ws_edge.model.authorization import check_group
 from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState, Path
 from ws_edge.session.place import Place
-from ws_edge.watches.subscription import WatchOptions
+from ws_edge.watches.audience import WatchOptions
 
 if TYPE_CHECKING:
     from ws_edge.session.channel_watch import ChannelWatch

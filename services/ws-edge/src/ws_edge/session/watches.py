@@ -136,7 +136,8 @@ class Watches:
             self.replies.ended(tree.id, (), error, retry_ms)
 
     def _rows_of(self, place: Place) -> int:
-        return self.context.rows_counted(place.question.limit, place.tree.interval)
+        searched = place.question.searched_for(self.consumer)
+        return self.context.rows_counted(searched.limit, place.tree.interval)
 
     def _tree(self, request: WatchRequest | ChannelRequest) -> Tree | ChannelWatch:
         return self.tree_of(request) if isinstance(request, WatchRequest) else ChannelWatch(request, self)

@@ -152,7 +152,11 @@ def batch(store: Store, queries: Iterable[Query], max_wait: float = 0.0) -> byte
 
 
 def results(queries: Sequence[Query], response: BatchGetStatesResponse, stale_after_ms: int) -> list[Result]:
-    """Returns the result of each query, in their order; a lag below `stale_after_ms` is not told."""
+    """Returns the result of each query, in their order; a lag below `stale_after_ms` is not told.
+
+    A row that fits into no answer is an UnreadableRow where it was asked for alone; else RowTooLargeError.
+    """
+    is_alone = len(queries) == 1
     unchanged = [Progress()] * len(queries)
     keys, ranges = list[int](), list[int]()
     for index, query in enumerate(queries):
@@ -166,10 +170,10 @@ def results(queries: Sequence[Query], response: BatchGetStatesResponse, stale_af
     ordered: list[Result] = [*unchanged]
     for key_result in response.results:
         index = keys[key_result.index]
-        ordered[index] = _result(queries[index], key_result, unchanged[index])
+        ordered[index] = _result(queries[index], key_result, unchanged[index], is_alone=is_alone)
     for range_result in response.ranges:
         index = ranges[range_result.index]
-        ordered[index] = _result(queries[index], range_result, unchanged[index])
+        ordered[index] = _result(queries[index], range_result, unchanged[index], is_alone=is_alone)
     return ordered
 
 
@@ -199,11 +203,14 @@ def position_message(position: Position) -> PositionMessage:
     return PositionMessage(epoch=position.epoch, offset=position.offset)
 
 
-def _result(query: Query, result: query_pb2.KeyResult | query_pb2.RangeResult, progress: Progress) -> Result:
-    if result.HasField("error"):
-        if result.error.code == RESOURCE_EXHAUSTED:
-            return RowTooLargeError(f"{query.question} is not read, what you have of it is old: {result.error.message}")
+def _result(
+    query: Query, result: query_pb2.KeyResult | query_pb2.RangeResult, progress: Progress, *, is_alone: bool
+) -> Result:
+    if result.HasField("error") and result.error.code != RESOURCE_EXHAUSTED:
         return failure_of(result.error.code, result.error.message)
+    is_read = is_alone and query.question.is_key and progress.position is not None
+    if result.HasField("error") and not is_read:
+        return RowTooLargeError(f"{query.question} is not read, what you have of it is old: {result.error.message}")
     if isinstance(result, query_pb2.RangeResult):
         return _range_result(query, result, progress)
     return _key_result(query, result, progress)
@@ -212,7 +219,11 @@ def _result(query: Query, result: query_pb2.KeyResult | query_pb2.RangeResult, p
 def _key_result(query: Query, result: query_pb2.KeyResult, progress: Progress) -> RangeResult:
     store, states, removals = query.question.store, list[KeyState](), list[KeyState]()
     key = StoreKey(store.name, query.question.group)
-    if result.HasField("state"):
+    if result.HasField("error"):
+        assert progress.position is not None  # noqa: S101  as its caller has checked
+        position, row = progress.position, UnreadableRow(result.error.message, RowTooLargeError)
+        states.append(KeyState(key, position, row, store.rule.owner_by_group(key.group)))
+    elif result.HasField("state"):
         position = _position(result.state.position)
         states.append(_decode(store, key, result.state))
     else:

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from ws_edge.errors import MalformedFrameError, RequestError, RowTooLargeError
 from ws_edge.model.questions import Question
 from ws_edge.upstream.queries import Progress, RangeResult
-from ws_edge.watches.subscription import WAITING, Subscriber, Subscription, SubscriptionStatus, WatchOptions
+from ws_edge.watches.audience import WatchOptions
+from ws_edge.watches.subscription import WAITING, Subscriber, Subscription, SubscriptionStatus
 from ws_edge.watches.timing_wheel import TimingWheel
 from ws_edge.watches.watch import Watch, WatchStatus
 
@@ -48,9 +49,10 @@ class Hub:
     def subscribe(self, subscriber: Subscriber, question: Question, options: WatchOptions) -> Subscription:
         """Starts a subscription, which begins within the call if the rows are fresh enough, else later."""
         now = self._clock()
-        watch = self._watches.get(question) or Watch(question, now)
-        subscription = watch.subscription(subscriber, options, now)
-        self._watches[question] = watch
+        searched = question.searched_for(options.consumer)
+        watch = self._watches.get(searched) or Watch(searched, now)
+        subscription = watch.subscription(subscriber, question, options, now)
+        self._watches[searched] = watch
         self.subscriptions += 1
         is_fresh = watch.status is WatchStatus.HELD or now - watch.confirmed_at <= options.interval
         if is_fresh and watch.window.can_begin(subscription.token):
@@ -121,8 +123,8 @@ class Hub:
     def failed(self, watch: Watch, error: RequestError) -> None:
         """Notes a failed read; the question is asked again at its interval.
 
-        Subscriptions get the error at once when a row is too large or the question is refused; otherwise they become
-        blind after a while.
+        Subscriptions get the error at once when their rows are too large or the question is refused; otherwise, and if
+        some of the rows may be hidden from them, they become blind after a while.
         """
         now = self._clock()
         if watch.failing_since is None:
@@ -194,8 +196,9 @@ class Hub:
             self._offer(subscription, now)
 
     def _fail(self, subscription: Subscription, error: RequestError) -> None:
-        subscription.failure = error
-        subscription.subscriber.ready(subscription)
+        if isinstance(error, MalformedFrameError) or subscription.shows_all:
+            subscription.failure = error
+            subscription.subscriber.ready(subscription)
 
     def _offer(self, subscription: Subscription, now: float) -> None:
         if subscription.status is not CURRENT or not subscription.has_news:

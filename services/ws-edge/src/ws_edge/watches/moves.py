@@ -46,5 +46,10 @@ class Move:
         return self._names[views]
 
 
+def order_of(move: Move) -> tuple[Position, bool, str]:
+    """Returns the place of a change among others: departures go before the rows of their position."""
+    return move.position, move.after is not None, move.key
+
+
 def _is_seen(consumer: Consumer, state: KeyState | None) -> bool:
     return state is not None and may_see(consumer, state)

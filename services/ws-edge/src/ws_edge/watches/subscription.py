@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from google.protobuf.message import Message
 
 from ws_edge.errors import RequestError
-from ws_edge.model.authorization import Consumer
 from ws_edge.model.states import KeyState, Position, StoreKey
-from ws_edge.watches.audience import Audience
+from ws_edge.watches.audience import Audience, WatchOptions
 from ws_edge.watches.moves import Move
 from ws_edge.watches.pending import NOTHING, Batch, Names, Pending
 from ws_edge.watches.token import Resumption, resumption_of, token_of
@@ -26,23 +25,6 @@ instead of the row, so such a row is no base of a delta."""
 
 BLIND_AFTER_S = 3.0
 """How long answers may be missing before a subscription counts as blind."""
-
-
-@dataclass(frozen=True, slots=True)
-class WatchOptions:
-    """The options of a subscription."""
-
-    consumer: Consumer
-    interval: float = 0.0
-    """The shortest time between two frames, in seconds; 0 sends each change as soon as the edge has it."""
-    fields: tuple[str, ...] = ()
-    """The fields of a row to send, sorted; empty for all. Changes of other fields are no news."""
-    delta: bool = False
-    """Whether only changed fields are sent of a row that the client holds."""
-    token: str = ""
-    """The client's last token; empty to begin with all rows."""
-    group_field: str = ""
-    """The field that names the group of the place below a row: its changes are news as well. Empty if there is none."""
 
 
 class Subscriber(Protocol):
@@ -214,12 +196,7 @@ class Subscription:
 
     def rows(self) -> Iterator[KeyState]:
         """Returns the rows that the client holds: those that the consumer may see, except waiting ones."""
-        return (row for row in self.visible_rows() if row.key.member not in self._pending)
-
-    def visible_rows(self) -> Iterator[KeyState]:
-        """Returns the rows that the consumer may see now."""
-        seen = map(self.audience.seen, tuple(self.watch.window.rows.values()))
-        return (row for row in seen if row is not None)
+        return (row for row in self.audience.rows() if row.key.member not in self._pending)
 
     def blind_s(self, now: float) -> float:
         """Returns for how many seconds the subscription may be out of date; 0 while the edge sees."""
@@ -237,12 +214,12 @@ class Subscription:
         missed = window.missed_after(token.position) if token is not None and self._can_resume() else None
         self._beginning, self._owes_token = Beginning(missed is not None), True
         if missed is not None:
-            for row in self.visible_rows():
+            for row in self.audience.rows():
                 if isinstance(row.row, Message) and row.row.ByteSize() >= LARGE_ROW:
                     self._pending.failed(row.key.member)
             self._pending.begin(missed, held=True)
         else:
-            self._pending.begin((key for key, row in window.rows.items() if self.audience.seen(row)), held=False)
+            self._pending.begin((row.key.member for row in self.audience.rows()), held=False)
 
     def note(self, moves: Sequence[Move], batches: dict[Audience, Batch]) -> int:
         """Adds changes of the window, except those that the consumer may not see.
@@ -312,11 +289,13 @@ class Subscription:
         Where the only row may be hidden, there must be one to see. Else a resumption would show that a hidden row has
         changed since the token: the client, which may have held the row before, would get its departure.
         """
-        question = self.watch.question
-        if question.store.rule.shows_all(self.options.consumer):
-            return True
-        return question.is_key and self._shows_a_row
+        return self.shows_all or (self.watch.question.is_key and self._shows_a_row)
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether the consumer may see every row."""
+        return self.watch.question.store.rule.shows_all(self.options.consumer)
 
     @property
     def _shows_a_row(self) -> bool:
-        return next(self.visible_rows(), None) is not None
+        return next(self.audience.rows(), None) is not None

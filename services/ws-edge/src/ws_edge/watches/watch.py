@@ -9,9 +9,9 @@ from ws_edge.errors import RequestError
 from ws_edge.model.questions import Question
 from ws_edge.model.states import Position
 from ws_edge.upstream.queries import Query, RangeResult
-from ws_edge.watches.audience import Audience, Identity, identity_of
+from ws_edge.watches.audience import Audience, Identity, WatchOptions, identity_of
 from ws_edge.watches.pending import Batch
-from ws_edge.watches.subscription import WAITING, Subscriber, Subscription, WatchOptions
+from ws_edge.watches.subscription import WAITING, Subscriber, Subscription
 from ws_edge.watches.window import Window
 
 UNKNOWN_SHARE = 0.01
@@ -67,19 +67,14 @@ class Watch:
         self.window = Window(self.question)
         self.unknown_since = self.confirmed_at = self.due
 
-    def subscription(self, subscriber: Subscriber, options: WatchOptions, now: float) -> Subscription:
-        """Returns a new subscription, which has not begun."""
-        identity = identity_of(
-            self.question,
-            options.consumer,
-            options.fields,
-            delta=options.delta,
-            group_field=options.group_field,
-        )
+    def subscription(
+        self, subscriber: Subscriber, question: Question, options: WatchOptions, now: float
+    ) -> Subscription:
+        """Returns a new subscription to a question, for which that of the watch is searched. It has not begun."""
+        identity = identity_of(question, options)
         audience = self.audiences.get(identity)
         if audience is None:
-            audience = Audience(self.question, options.consumer, options.fields, options.delta, options.group_field)
-            self.audiences[identity] = audience
+            audience = self.audiences[identity] = Audience(self.window, question, options)
         audience.members += 1
         subscription = Subscription(self, audience, subscriber, options, now)
         self.subscriptions[subscription] = None
@@ -94,7 +89,7 @@ class Watch:
         audience = subscription.audience
         audience.members -= 1
         if not audience.members:
-            del self.audiences[audience.identity]
+            del self.audiences[identity_of(audience.question, audience.options)]
         interval = subscription.options.interval
         self._intervals[interval] -= 1
         if not self._intervals[interval]:
@@ -135,9 +130,10 @@ class Watch:
         was_outdated = self.window.is_outdated
         moves = self.window.accept(result)
         batches = dict[Audience, Batch]()
+        seen = {audience: audience.moves(moves) for audience in self.audiences.values() if moves}
         for subscription in self.subscriptions if moves else ():
             if subscription.status is not WAITING:
-                self._skipped += subscription.note(moves, batches)
+                self._skipped += subscription.note(seen[subscription.audience], batches)
         return bool(moves) or was_outdated
 
     def _resuming(self) -> dict[Subscription, Position]:

@@ -7,7 +7,7 @@ from operator import attrgetter, gt, lt
 from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState, Position, StoreKey, is_news
 from ws_edge.upstream.queries import RangeResult
-from ws_edge.watches.moves import Move
+from ws_edge.watches.moves import Move, order_of
 from ws_edge.watches.token import Resumption
 
 BY_POSITION = attrgetter("position")
@@ -179,7 +179,7 @@ class Window:
                 # A row that came up from behind the window has changed long ago: it is news as of this result.
                 position = result.position if was is None and result.whole else row.position
                 moves.append(Move(name, was, row, position))
-        return sorted(moves, key=_order_of_move)
+        return sorted(moves, key=order_of)
 
     def _is_current(self, position: Position) -> bool:
         """Returns whether an answer as of the position is no older than the window; enters its epoch if that is new.
@@ -198,10 +198,6 @@ class Window:
         self.retired_epochs = (self.retired_epochs | {self.position.epoch}) - {position.epoch}
         self.position = None
         return True
-
-
-def _order_of_move(move: Move) -> tuple[Position, bool, str]:
-    return move.position, move.after is not None, move.key
 
 
 def _order(row: KeyState) -> tuple[bytes, bytes]:
