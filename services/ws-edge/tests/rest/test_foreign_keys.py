@@ -121,6 +121,21 @@ async def test_a_misspelt_store_does_not_bring_the_name_of_one_for_staff(alice: 
     assert "orders-by-item" not in answer.json()["error"]["message"]
 
 
+async def test_a_change_of_a_private_field_leaves_no_trace() -> None:
+    private = "private: [{path: hand, owner: player}]"
+    stores = f"stores: [{{name: games, message: json, keeps: one, readers: everyone, {private}}}]"
+    game, watch = StoreKey("games", "1"), {"store": "games", "group": "1"}
+    async with RunningEdge(stores=stores) as edge, edge.client("alice") as alice, edge.socket("/v1/stream") as socket:
+        edge.query.put(game, decode(b'{"player": "bob", "hand": "AK"}'))
+        newest = edge.query.put(StoreKey("games", "2"), decode(b"{}"))
+        answer = await alice.get("/v1/stores/games/rows", params={"group": "1"})
+        frame = await answer_to(socket, watch)
+
+    assert [each["row"] for each in answer.json()["rows"]] == [each["row"] for each in frame["rows"]]
+    assert [position_in(each["token"])[0] for each in (answer.json(), frame)] == [newest, newest]
+    assert "ETag" not in answer.headers
+
+
 @pytest.mark.parametrize("others", [False, True])
 async def test_rows_of_others_count_for_no_page(others: bool) -> None:
     stores = "stores: [{name: bets, message: json, keeps: members, readers: {field: owner}}]"

@@ -156,8 +156,8 @@ class Reads:
         page = await (self.client.get(question) if question.is_key else self._range(consumer, question, page_token))
         rows = [seen_by(consumer, row) for row in page.states if may_see(consumer, row)]
         is_whole = not page_token and not page.next_page_token
-        # The position of a hidden row would show that there is one.
-        position = page.position if rows else page.through
+        # The position of a hidden row would show that there is one, and that of others when a private field changes.
+        position = page.position if rows and not store.private else page.through
         token = token_of(mask_of(question, fields, consumer), position) if is_whole else ""
         return RowPage(rows, fields, page.next_page_token, page.lag_ms, token, position=position, through=page.through)
 

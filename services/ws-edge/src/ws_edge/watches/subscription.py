@@ -255,12 +255,14 @@ class Subscription:
     def _known(self) -> Position | None:
         """Returns the position up to which the edge has everything; None while the window is outdated.
 
-        Without a row to see, that is no row's: the position of a hidden row would show that there is one.
+        Without a row to see, or with private fields, that is no row's: the position of a hidden row would show that
+        there is one, and that of others when their private part changes.
         """
         window = self.watch.window
         if window.is_outdated:
             return None
-        return window.position if self._shows_a_row else window.through
+        is_public = self._shows_a_row and not window.question.store.private
+        return window.position if is_public else window.through
 
     def _note_sent(self, position: Position) -> None:
         sent = self._sent
