@@ -49,6 +49,8 @@ final class TableFollower implements Runnable, AutoCloseable {
     this.connect = connect;
     this.clock = clock;
     this.current = clock.millis();
+    this.asked = current - ASK_MILLIS;
+    this.warned = current - WARN_MILLIS;
   }
 
   /**

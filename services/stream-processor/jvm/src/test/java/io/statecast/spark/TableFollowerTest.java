@@ -24,7 +24,8 @@ import org.junit.jupiter.api.Test;
 class TableFollowerTest {
   private static final TopicPartition PARTITION = new TopicPartition(TOPIC, 0);
 
-  private final AtomicReference<Instant> now = new AtomicReference<>(Instant.ofEpochSecond(1_000));
+  /** Begins anywhere, like a clock that nobody sets. */
+  private final AtomicReference<Instant> now = new AtomicReference<>(Instant.ofEpochSecond(-1_000));
   private final Broker broker = new Broker();
   private final TableFollower follower =
       new TableFollower(TOPIC, TestTable.rows(), () -> broker, now::get);
