@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from functools import partial
 
 import pytest
+from structlog.testing import capture_logs
 
 from query_service.cluster.disk_watch import DiskWatch
 from query_service.cluster.placement import Placement, ReplicaFactory
@@ -140,10 +141,13 @@ async def test_a_partition_whose_end_offset_is_unknown_waits(scene: Scene) -> No
     assert not scene.is_complete
 
 
-async def test_a_disk_that_refuses_is_tried_again(scene: Scene) -> None:
+async def test_a_disk_that_refuses_is_tried_again_and_logged_once_for_each_partition(scene: Scene) -> None:
     scene.factory.failure = StoreFailedError("No space left on device")
-    await scene.placement.reconcile()
+    with capture_logs() as logs:
+        for _ in range(3):
+            await scene.placement.reconcile()
     assert scene.held == set()
+    assert [log["partition"] for log in logs if "cannot open" in log["event"]] == [0, 1, 2, 3]
 
     scene.factory.failure = None
     await scene.placement.reconcile()

@@ -53,6 +53,8 @@ class Placement:
     """The shard map of the last reconciliation, if all that it assigns to this instance was open then."""
     changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _seeds: "dict[StorePartition, asyncio.Task[None]]" = field(default_factory=dict, init=False)
+    _failing: dict[StorePartition, str] = field(default_factory=dict, init=False)
+    """Why each partition could not be opened last."""
 
     async def run(self) -> None:
         """Reconciles at once when `changed` is set, and every half second, until it is cancelled."""
@@ -116,8 +118,11 @@ class Placement:
         try:
             replica = await asyncio.to_thread(open_replica, definition, topic, partition, end)
         except StoreFailedError as error:
-            _log.error("cannot open the partition; retrying", reason=str(error), store=store)
+            if self._failing.get(key) != (why := str(error)):  # else a full disk fills the log, twice a second each
+                self._failing[key] = why
+                _log.error("cannot open the partition; retrying", reason=why, store=store, partition=partition)
             return
+        self._failing.pop(key, None)
         if replica is None:
             self._seeds[key] = asyncio.create_task(self.seed(definition, topic, partition))
             self._seeds[key].add_done_callback(lambda _: self.changed.set())
