@@ -1,13 +1,10 @@
 package io.statecast.spark;
 
 import com.google.protobuf.CodedInputStream;
-import com.google.protobuf.Descriptors.Descriptor;
 import com.google.protobuf.Descriptors.FieldDescriptor;
 import com.google.protobuf.WireFormat;
 import java.io.IOException;
-import java.io.Serializable;
 import java.util.Arrays;
-import org.apache.spark.sql.catalyst.InternalRow;
 
 /**
  * Decodes a change: `decode_change(bytes) → struct(row, payload, problem)`. `row` or `problem` is null. Null bytes give
@@ -18,28 +15,17 @@ import org.apache.spark.sql.catalyst.InternalRow;
  * `after` as it was received, with the fields that this build's contract does not know; null when there is no row after
  * the change.
  */
-public final class DecodeChange implements Serializable {
+public final class DecodeChange extends DecodeRow {
   private static final long serialVersionUID = 1L;
 
-  private final MessageType type;
-
   DecodeChange(MessageType type) {
-    this.type = type;
-  }
-
-  /** Called by Spark's generated code. */
-  public InternalRow call(byte[] value) {
-    Descriptor change = type.descriptor();
-    try {
-      return Decoded.row(MessageReader.of(change).read(value), after(change, value));
-    } catch (IOException | UndecodableException e) {
-      return Decoded.problem("not a %s: %s".formatted(type, e.getMessage()));
-    }
+    super(type);
   }
 
   /** Returns the bytes of the field `after`. If it comes twice, they are concatenated, which merges the messages. */
-  private static byte[] after(Descriptor change, byte[] value) throws IOException {
-    FieldDescriptor after = change.findFieldByName("after");
+  @Override
+  byte[] payload(byte[] value) throws IOException {
+    FieldDescriptor after = type.descriptor().findFieldByName("after");
     int wanted = after.getNumber() << 3 | WireFormat.WIRETYPE_LENGTH_DELIMITED;
     CodedInputStream in = CodedInputStream.newInstance(value);
     byte[] row = null;
