@@ -2,7 +2,8 @@
 
 from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import RunningEdge, until
-from testkit.ws_edge.stream import stream_client
+from testkit.ws_edge.one_socket import OneSocket
+from testkit.ws_edge.stream import StreamClient, stream_client
 from ws_edge.model.states import StoreKey
 
 
@@ -28,6 +29,17 @@ async def test_a_watch_that_the_query_service_refuses_ends_and_those_beside_it_g
     assert {each["code"] for each in client.ended.values()} == {"malformed_watch"}
     assert client.ended.keys() == {1, 3}
     assert not any("retry_ms" in each for each in client.ended.values())
+
+
+async def test_a_watch_of_an_edge_that_does_not_know_its_stores_yet_may_be_asked_for_again() -> None:
+    async with OneSocket() as socket:
+        client = StreamClient(socket)  # type: ignore[arg-type]  # as far as it is used
+        await client.say(watch=[{"id": 1, "store": "orders-by-key", "group": "12345"}])
+        while not client.ended:
+            await client.next()
+
+    assert client.ended[1]["code"] == "unavailable"
+    assert client.ended[1]["retry_ms"] < 5000
 
 
 async def test_a_step_that_the_query_service_refuses_ends_alone() -> None:

@@ -6,7 +6,7 @@ from random import randrange
 
 from ws_edge.auth.quotas import QuotaReservation
 from ws_edge.codec.requests import ChannelRequest, RefusedWatch, WatchRequest
-from ws_edge.errors import IdUsedError, RequestError, StoreChangedError, TooManyWatchesError
+from ws_edge.errors import IdUsedError, RequestError, StoreChangedError, TooManyWatchesError, UnavailableError
 from ws_edge.model.authorization import Consumer
 from ws_edge.model.states import Path
 from ws_edge.model.steps import check_rights
@@ -18,8 +18,8 @@ from ws_edge.session.place import Place
 from ws_edge.session.replies import Replies
 from ws_edge.session.tree import Tree
 
-STORE_CHANGED_SPREAD_MS = 5000
-"""Clients with watches of a changed store return at random times within this period."""
+RETRY_SPREAD_MS = 5000
+"""Clients ask again at random times within this period for watches of a store that has changed or is not known yet."""
 
 
 @dataclass(slots=True, eq=False)
@@ -148,5 +148,5 @@ def _changed(stores: Iterable[str]) -> StoreChangedError:
 
 
 def _retry_ms(error: RequestError) -> int | None:
-    is_passing = isinstance(error, StoreChangedError)
-    return randrange(STORE_CHANGED_SPREAD_MS) if is_passing else None  # noqa: S311  it is no secret
+    is_passing = isinstance(error, StoreChangedError | UnavailableError)
+    return randrange(RETRY_SPREAD_MS) if is_passing else None  # noqa: S311  it is no secret
