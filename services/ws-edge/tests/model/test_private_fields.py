@@ -78,13 +78,12 @@ async def test_a_call_shows_what_its_consumer_may_see(
     ]
     async with game_edge() as edge, edge.client(consumer, groups) as client:
         answers = [await client.get(path) for path in paths]
-        again = await client.get(paths[0], headers={"If-None-Match": answers[0].headers["ETag"]})
     rows = [answer.json()["rows"][0]["row"] for answer in answers]
 
     assert [cards(row) for row in rows] == [hands] * 3
     assert [row["invitation"] for row in rows] == [invitation] * 3
     assert {answer.headers["Cache-Control"] for answer in answers} == {"private, no-store"}
-    assert again.status_code == 200, "a position stands for as many answers as there are views"
+    assert not any("ETag" in answer.headers for answer in answers), "a position stands for as many answers as views"
 
 
 WATCHES: dict[str, dict[str, Any]] = {
