@@ -184,7 +184,7 @@ class Instance:
         await self._servers.stop(1.0)
         self._checkpoints.delete_all()
         await asyncio.to_thread(self._topic_watch.stop, _THREAD_S)
-        await asyncio.to_thread(self._changelog.stop, _THREAD_S)
+        await asyncio.to_thread(self._changelog.stop)
         await self._peers.keep(())
         self._health.stop()
         _log.info("stopped")

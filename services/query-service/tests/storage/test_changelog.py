@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
@@ -121,7 +122,7 @@ def log(
     changelog = Changelog(lambda: DeafConsumer(options), factory.reopen, facts, now_ms, 600_000, stall_s=1.0)
     changelog.start()
     yield Log(kafka, create_topic("log", partitions=1), factory, changelog, facts)
-    changelog.stop(30)
+    changelog.stop()
     loop.close()
 
 
@@ -296,3 +297,26 @@ def test_while_no_empty_store_can_be_made_the_other_work_goes_on(log: Log, monke
 
 def corrupt(keys: list[bytes]) -> list[bytes | None]:
     raise StoreUnusableError("block checksum mismatch")
+
+
+def test_a_stop_ends_when_all_stores_are_closed(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_closing, may_close, close = Event(), Event(), log.replica.store.close
+
+    def close_slowly() -> None:
+        is_closing.set()
+        assert may_close.wait(30)
+        close()
+
+    monkeypatch.setattr(log.replica.store, "close", close_slowly)
+    log.changelog.follow(log.replica)
+    log.write("a", 1)
+    log.until_applied(0)
+    stopping = Thread(target=log.changelog.stop)
+    stopping.start()
+    assert is_closing.wait(30)
+    stopping.join(0.1)
+
+    assert stopping.is_alive()
+    may_close.set()
+    stopping.join(30)
+    assert not stopping.is_alive()

@@ -64,7 +64,7 @@ async def test_after_a_read_has_met_a_corrupt_block_the_partition_is_read_anew_u
         changelog.follow(replica)
         changelog.start()
         await wait_until_async(lambda: reopened or logs, "nobody notices it")
-        changelog.stop(10)
+        changelog.stop()
 
     assert ["the store is corrupt" in (reason or "") for reason in reopened] == ([] if is_away else [True])
     assert ["the store is corrupt" in log.get("reason", "") for log in logs] == ([True] if is_away else [])
