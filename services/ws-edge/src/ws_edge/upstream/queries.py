@@ -206,24 +206,28 @@ def position_message(position: Position) -> PositionMessage:
 def _result(
     query: Query, result: query_pb2.KeyResult | query_pb2.RangeResult, progress: Progress, *, is_alone: bool
 ) -> Result:
-    if result.HasField("error") and result.error.code != RESOURCE_EXHAUSTED:
-        return failure_of(result.error.code, result.error.message)
-    is_read = is_alone and query.question.is_key and progress.position is not None
-    if result.HasField("error") and not is_read:
-        return RowTooLargeError(f"{query.question} is not read, what you have of it is old: {result.error.message}")
+    if result.HasField("error"):
+        return _failed_result(query, result.error, progress, is_alone=is_alone)
     if isinstance(result, query_pb2.RangeResult):
         return _range_result(query, result, progress)
     return _key_result(query, result, progress)
 
 
+def _failed_result(query: Query, error: query_pb2.KeyError, progress: Progress, *, is_alone: bool) -> Result:
+    question, position = query.question, progress.position
+    if error.code != RESOURCE_EXHAUSTED:
+        return failure_of(error.code, error.message)
+    if not is_alone or not question.is_key or position is None:
+        return RowTooLargeError(f"{question} is not read, what you have of it is old: {error.message}")
+    store, row = question.store, UnreadableRow(error.message, RowTooLargeError)
+    owner = store.rule.owner_by_group(question.group)
+    return _of_key(position, [KeyState(StoreKey(store.name, question.group), position, row, owner)], [], progress)
+
+
 def _key_result(query: Query, result: query_pb2.KeyResult, progress: Progress) -> RangeResult:
     store, states, removals = query.question.store, list[KeyState](), list[KeyState]()
     key = StoreKey(store.name, query.question.group)
-    if result.HasField("error"):
-        assert progress.position is not None  # noqa: S101  as its caller has checked
-        position, row = progress.position, UnreadableRow(result.error.message, RowTooLargeError)
-        states.append(KeyState(key, position, row, store.rule.owner_by_group(key.group)))
-    elif result.HasField("state"):
+    if result.HasField("state"):
         position = _position(result.state.position)
         states.append(_decode(store, key, result.state))
     else:
@@ -231,6 +235,10 @@ def _key_result(query: Query, result: query_pb2.KeyResult, progress: Progress) -
         position = _position(absence.position)
         since = _position(absence.unchanged_since) if absence.HasField("unchanged_since") else position
         removals.append(KeyState(key, since, commit_ns=_commit_ns(absence)))
+    return _of_key(position, states, removals, progress)
+
+
+def _of_key(position: Position, states: list[KeyState], removals: list[KeyState], progress: Progress) -> RangeResult:
     content = True, False, states, removals, True
     return RangeResult(Position(position.epoch, -1), position, *content, progress.lag_ms, progress.position)
 
