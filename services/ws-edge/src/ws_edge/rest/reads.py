@@ -166,8 +166,10 @@ class Reads:
         bounds = question.sort_from, question.sort_to, question.reverse
         searched = question.searched_for(consumer)
         page = await self._scan(question.store, Scan(question.group, *bounds, searched.limit), page_token)
+        if searched == question:
+            return page
         shown = [number for number, row in enumerate(page.states, 1) if may_see(consumer, row)]
-        if searched == question or len(shown) <= question.limit:
+        if len(shown) <= question.limit:
             return page
         size = shown[question.limit - 1]
         return await self._scan(question.store, Scan(question.group, *bounds, size), page_token)
