@@ -27,8 +27,8 @@ class Preference:
     A holder that lags `demoted_s` more than the best of its partition is asked after the other holders.
 
     It has its rank back once it lags less than `restored_s` more. Both differ, so that a replica at the bound does not
-    change places with every call. Of a peer counts the lag that it has said last. When all lag alike, as
-    without a broker, nothing changes.
+    change places with every call. Of a peer counts the lag that it has said last. When all lag alike,
+    as without a broker, nothing changes.
     """
 
     view: View

@@ -40,7 +40,8 @@ class TopicFacts:
         Blocks the first time for some seconds at most; raises StoreFailedError when the broker does not say it.
         """
         if topic not in self._retention_ms:
-            for error in self._read_settings([topic]).values():
+            error = self._read_settings([topic]).get(topic)
+            if error is not None:
                 why = reason(error.args[0], "DescribeConfigs", topic)
                 raise StoreFailedError(f"{_RETENTION} of {topic} is not known: {why}") from error
         return min(self.resume_limit_ms, self._retention_ms[topic])
@@ -64,7 +65,9 @@ class TopicFacts:
 
     def _refresh(self) -> None:
         try:
-            for topic, failure in list(self._read_settings(list(self._retention_ms)).items())[:1]:
+            failures = self._read_settings(list(self._retention_ms))
+            if failures:  # one line for all
+                topic, failure = next(iter(failures.items()))
                 why = reason(failure.args[0], "DescribeConfigs", topic)
                 _log.warning("cannot read settings of topics", topic=topic, reason=why)
             partitions = [TopicPartition(*key) for key in list(self._checkpointed)]
