@@ -92,7 +92,13 @@ class Instance:
             disk_watch(settings, view, factory.directory, metrics),
         )
         events = self._events = ClusterEvents(asyncio.get_running_loop(), view, tracker, placement.changed.set)
-        readiness = self._readiness = Readiness(view, tracker, lambda: placement.complete_in is view.shard_map, metrics)
+        readiness = self._readiness = Readiness(
+            view,
+            tracker,
+            lambda: placement.is_complete,
+            lambda: peers.were_asked(view.shard_map.members - {view.me}),
+            metrics,
+        )
         self._misplaced = MisplacedWatch(view, peers.misplaced, metrics)
         self._replicas_watch = ReplicasWatch(settings.replicas, peers.replicas, metrics)
         show_restore = terminal_bar(sys.stderr) if sys.stderr.isatty() else lambda _: None

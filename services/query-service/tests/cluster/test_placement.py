@@ -99,10 +99,6 @@ class Scene:
         return self.served
 
     @property
-    def is_complete(self) -> bool:
-        return self.placement.complete_in is self.view.shard_map
-
-    @property
     def held(self) -> set[int]:
         return {partition for _, partition in self.view.replicas}
 
@@ -123,7 +119,17 @@ async def test_it_holds_what_the_shard_map_gives_it(scene: Scene) -> None:
     await scene.placement.reconcile()
 
     assert scene.held == set(scene.changelog.followed) == {0, 1, 2, 3}
-    assert scene.is_complete
+    assert scene.placement.is_complete
+
+
+async def test_what_topics_bring_that_are_described_late_is_not_open_yet(scene: Scene) -> None:
+    described, scene.view.topics = scene.view.topics, {}
+    await scene.placement.reconcile()
+    scene.view.topics = described
+
+    assert not scene.placement.is_complete
+    await scene.placement.reconcile()
+    assert scene.placement.is_complete
 
 
 async def test_before_it_has_joined_it_holds_nothing(scene: Scene) -> None:
@@ -138,7 +144,7 @@ async def test_a_partition_whose_end_offset_is_unknown_waits(scene: Scene) -> No
     await scene.placement.reconcile()
 
     assert scene.held == {0, 1, 3}
-    assert not scene.is_complete
+    assert not scene.placement.is_complete
 
 
 async def test_a_disk_that_refuses_is_tried_again_and_logged_once_for_each_partition(scene: Scene) -> None:
@@ -338,7 +344,7 @@ async def test_what_is_not_on_disk_is_seeded_while_the_rest_is_held(scene: Scene
 
     assert scene.held == {0, 1}
     assert scene.seeding == [2, 3]
-    assert not scene.is_complete
+    assert not scene.placement.is_complete
 
     scene.may_seed.set()
     await asyncio.wait_for(scene.placement.changed.wait(), 5)

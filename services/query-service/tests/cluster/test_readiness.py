@@ -18,7 +18,8 @@ class Scene:
         self.tracker = MemberTracker(view.me, 2, 30)
         self.tracker.update(frozenset({view.me}), 0)
         self.all_open = True
-        self.readiness = Readiness(view, self.tracker, lambda: self.all_open, metrics)
+        self.peers_asked = True
+        self.readiness = Readiness(view, self.tracker, lambda: self.all_open, lambda: self.peers_asked, metrics)
 
     def reason(self) -> str | None:
         self.readiness.update()
@@ -50,6 +51,12 @@ async def test_it_waits_for_its_partitions_to_open(scene: Scene) -> None:
     scene.all_open = False
 
     assert scene.reason() == "opening the partitions"
+
+
+async def test_it_waits_for_what_its_peers_know_of_misplaced_keys(scene: Scene) -> None:
+    scene.peers_asked = False
+
+    assert scene.reason() == "asking the other instances for their partitions"
 
 
 async def test_it_waits_for_its_partitions_to_catch_up(

@@ -105,6 +105,12 @@ async def test_keys_that_another_partitioner_spread_are_refused_with_the_one_tha
     assert f"{len(misplaced)} of its keys" in listed
     assert "lookups of misplaced keys are refused" in one.log
 
+    one.stop()
+    one = scene.launch("query-1", replicas=1)
+    await scene.until_ready(one)
+
+    assert await served(one, expected) == expected
+
     two.stop()
     one.stop()
     file = one.settings["stores"]

@@ -62,6 +62,12 @@ async def peers(clock: ManualClock) -> AsyncIterator[Peers]:
     await peers.keep(())
 
 
+async def until_asked(peers: Peers, member: Member) -> None:
+    async with asyncio.timeout(30):
+        while not peers.were_asked([member]):  # noqa: ASYNC110  a peer tells nobody
+            await asyncio.sleep(0.01)
+
+
 async def test_a_peer_tells_what_it_serves(peers: Peers, member: Member) -> None:
     store = "orders-by-key"
 
@@ -73,11 +79,10 @@ async def test_a_peer_that_is_far_away_is_connected_to_at_the_first_try(peers: P
         assert await peers.served_by(Member("query-1", relay.address, relay.address, 1))
 
 
-async def test_what_a_peer_holds_is_known_soon_after_it_is_kept(peers: Peers, member: Member) -> None:
+async def test_what_a_peer_holds_is_known_once_it_was_asked(peers: Peers, member: Member) -> None:
+    assert not peers.were_asked([member])
     await peers.keep([member])
-    async with asyncio.timeout(30):
-        while not peers.of(member).held:  # noqa: ASYNC110  a peer tells nobody
-            await asyncio.sleep(0.01)
+    await until_asked(peers, member)
 
     assert [serving for serving, _ in peers.of(member).held.values()] == [True, True, False, True]
 
@@ -86,6 +91,7 @@ async def test_a_peer_that_does_not_answer_serves_nothing(peers: Peers) -> None:
     nobody = Member("query-2", "127.0.0.1:1", "127.0.0.1:1", 1)
 
     assert await peers.served_by(nobody) == frozenset()
+    await until_asked(peers, nobody)
     assert peers.of(nobody).held == {}
 
 

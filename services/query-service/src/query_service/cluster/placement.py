@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 
 from query_service.cluster.disk_watch import DiskWatch
-from query_service.cluster.shard_map import Member, ShardMap, StorePartition
+from query_service.cluster.shard_map import Member, StorePartition
 from query_service.cluster.view import View
 from query_service.errors import StoreFailedError, StoreUnusableError
 from query_service.metrics import Metrics
@@ -49,12 +49,17 @@ class Placement:
     resume_replica: Callable[[StoreDefinition, Topic, int, EndOffset], Replica | None]
     seed: Callable[[StoreDefinition, Topic, int], Coroutine[Any, Any, None]]
     disk: DiskWatch
-    complete_in: ShardMap | None = field(default=None, init=False)
-    """The shard map of the last reconciliation, if all that it assigns to this instance was open then."""
     changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _seeds: "dict[StorePartition, asyncio.Task[None]]" = field(default_factory=dict, init=False)
     _failing: dict[StorePartition, str] = field(default_factory=dict, init=False)
     """Why each partition could not be opened last."""
+    _complete_in: tuple[object, ...] | None = field(default=None, init=False)
+    """The parts of the view at the last reconciliation, if all was open then that they assign to this instance."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Returns whether all is open that the present members, topics and stores assign to this instance."""
+        return self._complete_in is not None and not self.view.has_other(self._complete_in)
 
     async def run(self) -> None:
         """Reconciles at once when `changed` is set, and every half second, until it is cancelled."""
@@ -81,7 +86,7 @@ class Placement:
         for key in [key for key in view.replicas if key[0] not in view.stores]:
             await self._close(key)
         await view.rank()
-        assigned, shard_map = view.assigned(), view.shard_map
+        assigned, parts = view.assigned(), view.parts
         wanted = {(view.stores[store].topic, partition) for store, partition in assigned}
         view.wanted = tuple(sorted(wanted | {each.topic_partition for each in view.replicas.values()}))
         for key, replica in list(view.replicas.items()):
@@ -95,7 +100,7 @@ class Placement:
             self._seeds.pop(key).cancel()
         for key in sorted(assigned - view.replicas.keys()):
             await self._open(key)
-        self.complete_in = shard_map if assigned <= view.replicas.keys() else None
+        self._complete_in = parts if assigned <= view.replicas.keys() else None
         surplus = self._surplus()
         for key in surplus - await self._not_handed_over(surplus):
             await self._close(key)

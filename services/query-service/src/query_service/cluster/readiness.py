@@ -12,14 +12,17 @@ from query_service.metrics import Measured, Metrics
 class Readiness:
     """Ready from the first time that all own partitions have caught up until the instance drains.
 
+    Before, it also asks its peers once: a key of a partition of its own may stand, misplaced, in one of theirs.
+
     A partition that is taken over later does not make the instance unready: until it has caught up, calls for it are
-    forwarded to the replicas that serve it. `all_open` says whether all partitions are open that the
-    present shard map assigns to this instance.
+    forwarded to the replicas that serve it. `all_open` says whether all partitions are open that are
+    assigned to this instance now, `peers_asked` whether each peer has listed its partitions or failed to.
     """
 
     view: View
     tracker: MemberTracker
     all_open: Callable[[], bool]
+    peers_asked: Callable[[], bool]
     metrics: Metrics
     reason: str | None = field(default="starting", init=False)
     _was_ready: bool = field(default=False, init=False)
@@ -46,6 +49,8 @@ class Readiness:
             return "waiting to be in the consumer group"
         if not self.all_open():
             return "opening the partitions"
+        if not self.peers_asked():
+            return "asking the other instances for their partitions"
         behind = [
             f"{store}/{partition} ({replica.progress.lag_records} records to go)"
             for (store, partition), replica in sorted(self.view.replicas.items())

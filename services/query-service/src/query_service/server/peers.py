@@ -130,6 +130,8 @@ class Peer(RoutedPeer):
         self._stranger = ""
         self.replicas = 0
         """Its setting REPLICAS, as it said last; zero until then, and when it does not say it."""
+        self.was_asked = False
+        """Whether it has listed its partitions, or failed to, at least once."""
         self._has_failed = asyncio.Event()
         self._watching = asyncio.create_task(self._watch())
 
@@ -179,6 +181,7 @@ class Peer(RoutedPeer):
             except LookupFailedError:
                 self.held = {}
                 super().failed(None)
+            self.was_asked = True
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._backoff_s if self.unreachable else self._interval_s()):
                     await self._has_failed.wait()
@@ -220,6 +223,10 @@ class Peers:
             self.of(member)
         for member in [member for member in self._peers if member not in members]:
             await self._peers.pop(member).close()
+
+    def were_asked(self, members: Iterable[Member]) -> bool:
+        """Returns whether each of these members has listed its partitions, or failed to, at least once."""
+        return all(member in self._peers and self._peers[member].was_asked for member in members)
 
     def misplaced(self) -> Iterable[MisplacedAt]:
         """Returns the misplaced groups of each peer."""
