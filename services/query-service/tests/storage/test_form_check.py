@@ -3,7 +3,8 @@
 import pytest
 from structlog.testing import capture_logs
 
-from query_service.storage.form_check import FormCheck, Once, form_of_value
+from query_service.logged import Logged
+from query_service.storage.form_check import FormCheck, form_of_value
 from query_service.storage.store_keys import DELETED, HEADER
 from testkit.query_service import store_definition
 
@@ -30,11 +31,11 @@ def test_a_value_of_another_form_is_named(message: str, value: bytes, form: str)
 
 
 def test_each_form_is_told_once_for_a_store() -> None:
-    once, definition = Once(), store_definition("rows", message="json", format="plain")
+    logged, definition = Logged(), store_definition("rows", message="json", format="plain")
     row, deletion = HEADER.pack(0, 1, 1, 0, 0, 0) + b"paid", HEADER.pack(0, 1, 1, 0, 0, DELETED)
     with capture_logs() as logs:
         for _ in range(2):
-            FormCheck(definition, once).check([b'"a"', b"b"], [row, deletion])
+            FormCheck(definition, logged).check([b'"a"', b"b"], [row, deletion])
 
     assert [log["event"].partition(":")[0] for log in logs] == [
         "keys of a plain store are JSON texts",
@@ -47,6 +48,6 @@ def test_values_that_all_look_different_do_not_fill_the_log() -> None:
     head = HEADER.pack(0, 1, 1, 0, 0, 0) + b"\0"
     values = [head + number.to_bytes(4, "big") + b"rest" for number in range(100)]
     with capture_logs() as logs:
-        FormCheck(definition, Once()).check([b"key"] * len(values), values)
+        FormCheck(definition, Logged()).check([b"key"] * len(values), values)
 
     assert len(logs) == 1

@@ -119,3 +119,22 @@ async def test_a_full_disk_is_logged_once_until_it_takes_a_batch(
     assert replica.progress.applied_offset == 1
     assert full.call_count == 6
     assert [log["reason"] for log in logs if "cannot store" in log["event"]] == ["no space left on device"] * 2
+
+
+async def test_what_fails_again_and_again_is_logged_once(
+    open_replica: Callable[..., Replica], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changelog, replica = changelog_of(Consumer, lambda *_: None), open_replica()
+    changelog.follow(replica)
+    changelog._step()
+    unknown = KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+    monkeypatch.setattr(changelog.facts, "topic_id", Mock(side_effect=unknown))
+    monkeypatch.setattr(replica.store, "note_current", Mock(side_effect=StoreFailedError("no space left on device")))
+    with capture_logs() as logs:
+        for _ in range(3):
+            changelog._reset(replica, "the topic no longer has the next record")
+            changelog._run_maintenance()
+    changelog.consumer.close()
+
+    events = [log["event"] for log in logs if "store" in log]
+    assert events == ["the broker does not know the topic; retrying", "maintenance of a store failed"]

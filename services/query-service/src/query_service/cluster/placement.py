@@ -14,9 +14,9 @@ from query_service.cluster.disk_watch import DiskWatch
 from query_service.cluster.shard_map import Member, StorePartition
 from query_service.cluster.view import View
 from query_service.errors import StoreFailedError, StoreUnusableError
+from query_service.logged import Logged
 from query_service.metrics import Metrics
 from query_service.storage.changes import Changes
-from query_service.storage.form_check import Once
 from query_service.storage.progress import EndOffset, Progress
 from query_service.storage.replica import Replica
 from query_service.storage.spread import Spread
@@ -51,7 +51,7 @@ class Placement:
     disk: DiskWatch
     changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _seeds: "dict[StorePartition, asyncio.Task[None]]" = field(default_factory=dict, init=False)
-    _failing: dict[StorePartition, str] = field(default_factory=dict, init=False)
+    _failing: Logged = field(default_factory=Logged, init=False)
     """Why each partition could not be opened last."""
     _complete_in: tuple[object, ...] | None = field(default=None, init=False)
     """The parts of the view at the last reconciliation, if all was open then that they assign to this instance."""
@@ -123,8 +123,7 @@ class Placement:
         try:
             replica = await asyncio.to_thread(open_replica, definition, topic, partition, end)
         except StoreFailedError as error:
-            if self._failing.get(key) != (why := str(error)):  # else a full disk fills the log, twice a second each
-                self._failing[key] = why
+            if self._failing.is_new(key, why := str(error)):  # else a full disk fills the log, twice a second each
                 _log.error("cannot open the partition; retrying", reason=why, store=store, partition=partition)
             return
         self._failing.pop(key, None)
@@ -180,7 +179,7 @@ class ReplicaFactory:
     metrics: Metrics
     caught_up_s: float
     max_recent_rows: Callable[[], int]
-    once: Once = field(default_factory=Once)
+    logged: Logged = field(default_factory=Logged)
 
     def open(self, definition: StoreDefinition, topic: Topic, partition: int, end: EndOffset) -> Replica:
         """Returns a replica that resumes from the data on disk, or begins anew; blocks, and raises StoreFailedError."""
@@ -210,7 +209,7 @@ class ReplicaFactory:
         progress.note_end_offset(*end)
         changes = Changes(self.loop, self.max_recent_rows, opened.next_offset - 1)
         wall_ms = self.directory.wall_ms
-        return Replica(definition, topic, partition, opened, progress, changes, self.metrics, wall_ms, self.once)
+        return Replica(definition, topic, partition, opened, progress, changes, self.metrics, wall_ms, self.logged)
 
     def _prepare(
         self, store: PartitionStore, definition: StoreDefinition, topic: Topic, partition: int, end_offset: int

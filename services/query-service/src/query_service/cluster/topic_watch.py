@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from typing_extensions import override
 
 from query_service.cluster.broker_thread import BrokerThread
+from query_service.logged import Logged
 from query_service.settings import Settings
 from query_service.storage.progress import EndOffset
 from query_service.storage.replica import TopicPartition
@@ -61,7 +62,7 @@ class TopicWatch(BrokerThread):
         self._consumer = connect(Consumer, self.settings, self._consumer_settings)
         self._end_offsets_failed = False
         self._topics: dict[str, Topic] = {}
-        self._missing: dict[str, int] = {}
+        self._missing = Logged()
         self._asked: frozenset[str] = frozenset()
 
     @override
@@ -97,8 +98,7 @@ class TopicWatch(BrokerThread):
                 code = error.args[0].code()
                 if code not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED):
                     raise
-                if self._missing.get(name) != code:
-                    self._missing[name] = code
+                if self._missing.is_new(name, code):
                     why = reason(error.args[0], "Read", name)
                     _log.warning("the topic does not exist; waiting for it", topic=name, reason=why)
         self.answered()

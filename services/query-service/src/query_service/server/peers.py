@@ -14,6 +14,7 @@ from typing_extensions import override
 from query_service.cluster.misplaced import MisplacedAt
 from query_service.cluster.shard_map import Member, StorePartition
 from query_service.errors import LookupFailedError, PeerOverloadedError, TimedOutError, UnreachableError
+from query_service.logged import Logged
 from query_service.reads import Page, Reads, Row
 from query_service.reads.routed_peer import Held, RoutedPeer
 from query_service.reads.status import failure_of
@@ -127,7 +128,7 @@ class Peer(RoutedPeer):
         self._listed = Listed()
         self._instance = member.instance
         self._timeout_s = timeout_s
-        self._stranger = ""
+        self._strangers = Logged()
         self.replicas = 0
         """Its setting REPLICAS, as it said last; zero until then, and when it does not say it."""
         self.was_asked = False
@@ -158,8 +159,7 @@ class Peer(RoutedPeer):
             raise failure_of(error, self._instance) from error
         if answer.instance != self._instance:
             event = "another instance answers at this member's address"
-            if answer.instance != self._stranger:
-                self._stranger = answer.instance
+            if self._strangers.is_new(self._instance, answer.instance):
                 _log.warning(event, member=self._instance, answers=answer.instance)
             raise UnreachableError(event)
         self._listed = listed = before.after(answer)

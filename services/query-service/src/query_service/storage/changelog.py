@@ -14,6 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from typing_extensions import override
 
 from query_service.errors import StoreError, StoreFailedError, StoreUnusableError
+from query_service.logged import Logged
 from query_service.storage.replica import Replica, TopicPartition
 from query_service.storage.topic_facts import TopicFacts
 from statecast_service.kafka import reason
@@ -58,8 +59,9 @@ class Changelog(Thread):
         self._replicas: dict[TopicPartition, Replica] = {}
         self._retries: dict[TopicPartition, tuple[float, Callable[[], None]]] = {}
         self._waiting: dict[TopicPartition, tuple[int, int | None, float]] = {}  # next offset, end then, since when
-        self._held_back: dict[TopicPartition, int] = {}  # the offset at which this was logged
-        self._failing: dict[TopicPartition, str] = {}  # why the last batch was not stored
+        self._held_back = Logged()  # at which offset
+        self._failing = Logged()  # why the last batch was not stored
+        self._unmaintained = Logged()  # and why the last maintenance failed
         self._may_ask = True
         self._next_maintenance = self._next_refresh = 0.0
         self._stopping = Event()
@@ -119,7 +121,7 @@ class Changelog(Thread):
 
     def _remove(self, replica: Replica, done: "Future[None]") -> None:
         del self._replicas[replica.topic_partition]
-        for remembered in (self._retries, self._waiting, self._held_back, self._failing):
+        for remembered in (self._retries, self._waiting, self._held_back, self._failing, self._unmaintained):
             remembered.pop(replica.topic_partition, None)
         self.consumer.incremental_unassign([confluent_kafka.TopicPartition(*replica.topic_partition)])
         replica.close()
@@ -189,7 +191,7 @@ class Changelog(Thread):
                 self._start_over(replica, None if replica.definition.plain else reason)
                 return
         except KafkaException as error:
-            _log.warning("the broker does not know the topic", topic=replica.topic.name, reason=str(error))
+            self._log_failure("the broker does not know the topic; retrying", replica, error)
         self._retry_later(replica, lambda: self._reset(replica, reason))
 
     def _start_over(self, replica: Replica, set_aside_for: str | None) -> None:
@@ -201,10 +203,8 @@ class Changelog(Thread):
             self._retry_later(replica, lambda: self._start_over(replica, set_aside_for))
 
     def _log_failure(self, event: str, replica: Replica, error: Exception) -> None:
-        """Logs the first of the same failures in a row: a full disk fails all partitions every second."""
-        key, why = replica.topic_partition, str(error)
-        if self._failing.get(key) != why:
-            self._failing[key] = why
+        """Logs the first of the same failures in a row: each is met every second, a full disk by all partitions."""
+        if self._failing.is_new(replica.topic_partition, why := str(error)):
             _log.error(event, reason=why, store=replica.definition.name, partition=replica.partition)
 
     def _retry_later(self, replica: Replica, action: Callable[[], None]) -> None:
@@ -244,8 +244,7 @@ class Changelog(Thread):
         next_offset = replica.store.next_offset
         if readable_end > next_offset:
             return False
-        if self._held_back.get((topic, number)) != next_offset:
-            self._held_back[topic, number] = next_offset
+        if self._held_back.is_new((topic, number), next_offset):
             waiting = replica.progress.lag_records
             _log.warning(_HELD_BACK, topic=topic, partition=number, open_offset=next_offset, records=waiting)
         return True
@@ -261,11 +260,12 @@ class Changelog(Thread):
                 checkpointed_offset = self.facts.checkpointed_offset(*replica.topic_partition)
                 if replica.run_maintenance(self.wall_ms() - self.deletions_ms, checkpointed_offset, _MAX_DUE):
                     self._next_maintenance = 0.0
+                self._unmaintained.pop(replica.topic_partition, None)
             except StoreError as error:  # also of one that is closed until an empty one can be made
                 if isinstance(error, StoreUnusableError) and replica.progress.unread_ms < _AWAY_MS:
                     self._start_over(replica, str(error))
-                else:
-                    _log.error("maintenance of a store failed", reason=str(error), store=replica.definition.name)
+                elif self._unmaintained.is_new(replica.topic_partition, why := str(error)):
+                    _log.error("maintenance of a store failed", reason=why, store=replica.definition.name)
 
 
 def _by_partition(messages: Iterable[Message]) -> dict[TopicPartition, list[Message]]:

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from threading import Lock
 
 import structlog
 
+from query_service.logged import Logged
 from query_service.storage.store_keys import DELETED, FLAGS_AT, HEADER_SIZE
 from query_service.storage.stores_file import StoreDefinition
 from statecast_service.key_forms import REGISTRY_HEAD, form_of_text
@@ -16,28 +16,14 @@ _JSON_STARTS = b'{["-0123456789tfn \t\r\n'
 _log = structlog.get_logger()
 
 
-class Once:
-    """Tells whether a thing is seen for the first time, for log lines that all replicas share. Any thread may call."""
-
-    def __init__(self) -> None:
-        self._seen: set[tuple[str, ...]] = set()
-        self._lock = Lock()
-
-    def is_first(self, *thing: str) -> bool:
-        with self._lock:
-            size = len(self._seen)
-            self._seen.add(thing)
-            return len(self._seen) > size
-
-
 class FormCheck:
     """Looks at about a hundred rows of each batch; tells of the first key and the first value of each store alone.
 
     A topic of arbitrary bytes has as many forms as values.
     """
 
-    def __init__(self, definition: StoreDefinition, once: Once) -> None:
-        self._store, self._message, self._once = definition.name, definition.message, once
+    def __init__(self, definition: StoreDefinition, logged: Logged) -> None:
+        self._store, self._message, self._logged = definition.name, definition.message, logged
 
     def check(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         """Reports keys and values of another known form; `values` are in their stored form."""
@@ -51,7 +37,7 @@ class FormCheck:
                 self._tell("values", form, key)
 
     def _tell(self, part: str, form: str, key: bytes) -> None:
-        if self._once.is_first(self._store, part):
+        if self._logged.is_new((self._store, part)):
             _log.warning(f"{part} of a plain store are {form}", store=self._store, key=key.decode())
 
 

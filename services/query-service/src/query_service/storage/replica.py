@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 import structlog
 
 from query_service.errors import NotServedError, PoisonRecordError, StoreError, StoreUnusableError
+from query_service.logged import Logged
 from query_service.metrics import Metrics
 from query_service.storage.changes import Changes
 from query_service.storage.engine import Skip
-from query_service.storage.form_check import FormCheck, Once
+from query_service.storage.form_check import FormCheck
 from query_service.storage.progress import Freshness, Progress
 from query_service.storage.record import Record, Replaced, decode_plain, decode_states, newest_rows
 from query_service.storage.spread import Spread
@@ -42,10 +43,10 @@ class Replica:
     changes: Changes
     metrics: Metrics
     wall_ms: Callable[[], int]
-    once: Once = field(default_factory=Once)
+    logged: Logged = field(default_factory=Logged)
 
     def __post_init__(self) -> None:
-        self._form_check = FormCheck(self.definition, self.once)
+        self._form_check = FormCheck(self.definition, self.logged)
         self._spread = Spread(self.definition.partitioner, self.topic.partitions, self.partition)
         self._misplaced = self.metrics.misplaced_records.labels(self.definition.name)
         self._decode = decode_plain if self.definition.plain else decode_states
@@ -231,12 +232,12 @@ class Replica:
 
     def _refuse(self, record: Record, error: PoisonRecordError) -> None:
         self._refused[error.reason] += 1
-        if self.once.is_first(self.definition.name, "refused", error.reason):
+        if self.logged.is_new((self.definition.name, "refused", error.reason)):
             event = "a record is refused; query_service_records_total counts others like it"
             _log.warning(event, store=self.definition.name, reason=str(error), **self._place_of(record))
 
     def _note_untimed(self, record: Record) -> None:
-        if self.once.is_first(self.definition.name, "untimed"):
+        if self.logged.is_new((self.definition.name, "untimed")):
             _log.warning(_UNTIMED, store=self.definition.name, **self._place_of(record))
 
     def _place_of(self, record: Record) -> dict[str, object]:
