@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,12 +11,14 @@ from websockets.asyncio.client import ClientConnection
 
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from statecast.push.v2.push_pb2 import Blind, Ended, Ping, ServerFrame, Watching
+from testkit.ws_edge.answers import ALICE
 from testkit.ws_edge.edge import RunningEdge, until
 from testkit.ws_edge.fake_query_service import SHIPPED_STORES
 from testkit.ws_edge.one_socket import message_of
 from ws_edge.codec.frames import PlaceFrame
 from ws_edge.errors import UnknownStoreError
 from ws_edge.model.states import StoreKey
+from ws_edge.model.stores import find
 from ws_edge.order_updates import OrderUpdates
 
 ORDER = StoreKey("orders-by-key", "12345")
@@ -117,7 +120,7 @@ def repeating(sent: Sent) -> OrderUpdates:
     """Returns the codec of a socket with one order, watch 1, which was sent and is repeated every millisecond."""
     orders = OrderUpdates()
     orders.attach(sent)
-    orders.path_request(ORDER.group, b"repeat=true", SHIPPED_STORES)
+    orders.path_request(ORDER.group, b"repeat=true", partial(find, SHIPPED_STORES, ALICE))
     orders.place_frames(PlaceFrame(1, (), Watching(interval_ms=1), (b'{"type":"order_status_update"}',), "t"))
     return orders
 
@@ -173,8 +176,8 @@ def test_an_order_of_no_store_leaves_nothing_behind() -> None:
     orders = OrderUpdates()
     for _ in "12":
         with pytest.raises(UnknownStoreError):
-            orders.read({"text": json.dumps(ASK)}, {"others": SHIPPED_STORES["odds-by-match"]})
-    request = orders.read({"text": json.dumps(ASK)}, SHIPPED_STORES)
+            orders.read({"text": json.dumps(ASK)}, partial(find, {"others": SHIPPED_STORES["odds-by-match"]}, ALICE))
+    request = orders.read({"text": json.dumps(ASK)}, partial(find, SHIPPED_STORES, ALICE))
 
     assert request.unwatch == []
     assert [watch.id for watch in request.watches] == [1]

@@ -76,7 +76,7 @@ class MalformedWatchError(MalformedFrameError, code="malformed_watch", http_stat
 
 
 class UnknownStoreError(RequestError, code="unknown_store", http_status=404):
-    """There is no such store."""
+    """There is no such store, or it is for staff."""
 
 
 class NoStateError(RequestError, code="not_found", http_status=404):
@@ -84,7 +84,7 @@ class NoStateError(RequestError, code="not_found", http_status=404):
 
 
 class ForbiddenError(RequestError, code="forbidden", http_status=403):
-    """The group belongs to somebody else, or the store is for staff."""
+    """The group belongs to somebody else, or the call is for staff."""
 
 
 class TooManyWatchesError(RequestError, code="too_many_watches", http_status=429):

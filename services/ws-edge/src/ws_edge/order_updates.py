@@ -18,7 +18,7 @@ from ws_edge.codec.requests import ClientRequest, WatchRequest, filled, known_fi
 from ws_edge.errors import EdgeError, MalformedFrameError
 from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState, StoreKey
-from ws_edge.model.stores import Stores, check_key_part, find
+from ws_edge.model.stores import FindStore, check_key_part
 from ws_edge.watches.subscription import RowNews
 
 STORE = "orders-by-key"
@@ -68,7 +68,7 @@ class OrderUpdates(Codec):
             watch.stop()
 
     @override
-    def read(self, event: Mapping[str, Any], stores: Stores) -> ClientRequest:
+    def read(self, event: Mapping[str, Any], find: FindStore) -> ClientRequest:
         try:
             document = json.loads(event.get("text") or event.get("bytes") or "")
         except (ValueError, RecursionError) as error:
@@ -82,13 +82,13 @@ class OrderUpdates(Codec):
         if request.data.order_id not in ("", order_id):
             raise MalformedFrameError("data.order_id and order_id name two different orders: send one of them")
         if request.type != CANCEL_TYPE:
-            return self._watch(order_id, request, stores)
+            return self._watch(order_id, request, find)
         number = self._numbers.get(order_id)
         if number is None and self._sink is not None:
             self._sink.put(_cancelled(order_id))  # also when it is not watched
         return ClientRequest([] if number is None else [number])
 
-    def path_request(self, order_id: str, query_string: bytes, stores: Stores) -> ClientRequest:
+    def path_request(self, order_id: str, query_string: bytes, find: FindStore) -> ClientRequest:
         """Returns the request of an address. Raises MalformedFrameError."""
         query = parse_qs(query_string.decode("latin-1"), keep_blank_values=True)
         document: dict[str, Any] = {"type": WATCH_TYPES[-1]}
@@ -96,15 +96,15 @@ class OrderUpdates(Codec):
             if len(query[name]) > 1:
                 raise MalformedFrameError(f"the query parameter {name} is repeated: send it once")
             document[name] = {"true": True, "false": False}.get(query[name][0], query[name][0])
-        return self._watch(order_id, _request(document), stores)
+        return self._watch(order_id, _request(document), find)
 
-    def _watch(self, order_id: str, request: OrderUpdatesRequest, stores: Stores) -> ClientRequest:
+    def _watch(self, order_id: str, request: OrderUpdatesRequest, find: FindStore) -> ClientRequest:
         """Begins to watch an order, in place of its previous watch if there is one."""
         check_key_part("order_id", order_id)
         interval_ms = request.interval_ms if request.HasField("interval_ms") else None
         if interval_ms is not None and (interval_ms < 0 or (request.repeat and not interval_ms)):
             raise MalformedFrameError("interval_ms must be 0 or more, and with repeat more than 0: or leave it out")
-        question = Question(find(stores, STORE), order_id)
+        question = Question(find(STORE), order_id)
         earlier, self._last = self._numbers.get(order_id), self._last + 1
         self._numbers[order_id], self._watches[self._last] = self._last, OrderWatch(order_id, request.repeat)
         token = "" if request.repeat else request.token  # else there would be nothing to repeat

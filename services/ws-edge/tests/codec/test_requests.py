@@ -1,6 +1,7 @@
 """Frames of clients are read leniently, part by part."""
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from google.protobuf.struct_pb2 import Value
 from statecast.odds.v1.market_pb2 import Market
 from statecast.odds.v1.match_pb2 import Match
 from statecast.push.v2.push_pb2 import ClientFrame, PlaceToken, Renew, Step, Watch
+from testkit.ws_edge.answers import ALICE
 from ws_edge.codec.requests import (
     MARKS,
     MAX_FIELDS,
@@ -23,7 +25,7 @@ from ws_edge.codec.requests import (
 from ws_edge.errors import MalformedFrameError
 from ws_edge.model.authorization import OwnerRule
 from ws_edge.model.questions import Question
-from ws_edge.model.stores import Store
+from ws_edge.model.stores import Store, find
 
 EVERYONE = OwnerRule(None, everyone=True)
 STORES = {
@@ -32,11 +34,12 @@ STORES = {
     "matches": Store("matches", Match, True, EVERYONE),
     "documents": Store("documents", Value, False, EVERYONE),
 }
+FIND = partial(find, STORES, ALICE)
 MARKETS = {"store": "odds-by-match", "group": "m1"}
 
 
 def read(**document: Any) -> ClientRequest:
-    return read_json(json.dumps(document), STORES)
+    return read_json(json.dumps(document), FIND)
 
 
 def only(request: ClientRequest) -> WatchRequest:
@@ -178,12 +181,12 @@ def test_a_wrong_watch_does_not_hold_up_the_others() -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", "5", "[" * 100_000, b"\xff\xfe", '{"a":"\\ud800"'])
 def test_what_is_no_object_of_json_is_a_malformed_frame(text: str | bytes) -> None:
     with pytest.raises(MalformedFrameError):
-        read_json(text, STORES)
+        read_json(text, FIND)
 
 
 def test_the_place_of_a_fault_in_json_is_named() -> None:
     with pytest.raises(MalformedFrameError, match="not JSON at character 17"):
-        read_json('{"watch":[{"id":1', STORES)
+        read_json('{"watch":[{"id":1', FIND)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +220,7 @@ def test_an_unknown_field_of_any_name_is_ignored(name: str) -> None:
 
 def test_a_number_without_end_costs_a_watch_no_id() -> None:
     text = '{"watch": [{"id": 5, "store": "matches", "group": "m", "limit": %s}]}' % ("9" * 5000)
-    [refused] = read_json(text, STORES).watches
+    [refused] = read_json(text, FIND).watches
 
     assert isinstance(refused, RefusedWatch)
     assert (refused.id, refused.error.code) == (5, "malformed_watch")
@@ -237,7 +240,7 @@ def test_a_binary_frame_asks_for_the_same() -> None:
     )
     frame = ClientFrame(unwatch=[4], watch=[watch, Watch(store="matches")], renew=Renew(ticket="x"))
     frame.ping.SetInParent()
-    request = read_binary(frame.SerializeToString(), STORES)
+    request = read_binary(frame.SerializeToString(), FIND)
 
     assert only(request).below == {("m",): "t"}
     assert (request.unwatch, request.ticket, request.ping, len(request.errors)) == ([4], "x", True, 1)
@@ -246,7 +249,7 @@ def test_a_binary_frame_asks_for_the_same() -> None:
 @pytest.mark.parametrize("deep", ["[" * 30_000 + "]" * 30_000, '{"a":' * 9_000 + '"]}\\""' + "}" * 9_000])
 def test_what_is_nested_too_deep_refuses_its_own_watch_or_is_ignored(deep: str) -> None:
     other = json.dumps({"id": 9, **MARKETS, "unknown": "in"}).replace('"in"', deep)
-    request = read_json(f'{{"watch": [{{"id": 7, "store": "matches", "group": {deep}}}, {other}]}}', STORES)
+    request = read_json(f'{{"watch": [{{"id": 7, "store": "matches", "group": {deep}}}, {other}]}}', FIND)
 
     refused, watch = request.watches
     assert isinstance(refused, RefusedWatch)

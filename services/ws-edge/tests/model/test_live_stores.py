@@ -87,8 +87,8 @@ async def test_a_narrower_rule_ends_the_watches_of_the_store_and_no_others(edge:
         assert await end_of(client, 1) == "store_changed"
         assert 0 <= client.ended[1].get("retry_ms", 0) < 5000
         assert edge.parts.hub.subscriptions == 1
-        assert await watch(client, 3, "orders-by-item") == "forbidden"
-        assert await get(edge, "orders-by-item") == 403
+        assert await watch(client, 3, "orders-by-item") == "unknown_store"
+        assert await get(edge, "orders-by-item") == 404
 
         for key in reversed(KEYS):
             edge.query.put(key, Order(order_id="1", customer_id="customer-0001", total_cents=1))

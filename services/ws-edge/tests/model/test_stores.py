@@ -14,6 +14,7 @@ from statecast.descriptors import MessageTypes
 from statecast.orders.v1.order_pb2 import Order
 from statecast.push.v2.push_pb2 import Row
 from statecast.query.v1 import query_pb2
+from testkit.ws_edge.answers import ALICE
 from testkit.ws_edge.fake_query_service import SHIPPED_DEFINITIONS, SHIPPED_STORES, definitions, edge_stores
 from ws_edge.channels import EDGE_STORES
 from ws_edge.codec.bodies import View, binary_body, json_body
@@ -40,12 +41,12 @@ def test_the_shipped_stores_say_whose_their_rows_are() -> None:
 
 def test_an_unknown_store_is_named_with_its_nearest() -> None:
     with pytest.raises(UnknownStoreError, match="did you mean orders-by-key"):
-        find(SHIPPED_STORES, "order-by-key")
+        find(SHIPPED_STORES, ALICE, "order-by-key")
 
 
 def test_nothing_is_said_of_a_store_before_any_is_known() -> None:
     with pytest.raises(UnavailableError, match="no query service has listed any"):
-        find({}, "orders-by-key")
+        find({}, ALICE, "orders-by-key")
 
 
 ORDERS = "statecast.orders.v1.Order"

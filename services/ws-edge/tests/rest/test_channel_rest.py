@@ -119,9 +119,9 @@ async def test_another_consumers_channel_is_unknown_even_to_staff(
         ({"watch": ORDER | {"group": "\ud800"}}, 400, "malformed_frame"),
         ({"watch": ORDER, "name": "b"}, 400, "malformed_frame"),
         ([], 400, "malformed_frame"),
-        ({"watch": {"store": "orders-by-item", "group": "i"}}, 403, "forbidden"),
+        ({"watch": {"store": "orders-by-item", "group": "i"}}, 404, "unknown_store"),
         ({"watch": ORDERS | {"group": "customer-0002"}}, 403, "forbidden"),
-        ({"watch": ORDERS | {"steps": [{"store": "orders-by-item", "group_field": "order_id"}]}}, 403, "forbidden"),
+        ({"watch": ORDERS | {"steps": [{"store": "orders-by-item", "group_field": "order_id"}]}}, 404, "unknown_store"),
     ],
 )
 async def test_a_watch_that_no_socket_could_have_is_refused(

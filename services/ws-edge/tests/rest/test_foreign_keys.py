@@ -66,7 +66,7 @@ async def test_a_watch_shows_none_and_ends_where_no_row_is_needed_to_know_it(
     "path",
     [
         f"/v1/stores/{MEMBER.store}/rows?group={MEMBER.group}",
-        f"/v1/stores/orders-by-item/rows?group={ORDER.group}",
+        f"/v1/stores/{MEMBER.store}/rows",
         "/v1/shards",
     ],
 )
@@ -114,11 +114,30 @@ async def test_a_watch_that_resumes_does_not_tell_whether_a_hidden_row_has_chang
     assert order["data"]["status"] == "Unknown"
 
 
-async def test_a_misspelt_store_does_not_bring_the_name_of_one_for_staff(alice: AsyncClient) -> None:
-    answer = await alice.get("/v1/stores/orders-by-itm/rows", params={"group": "1"})
+@pytest.mark.parametrize(
+    "asked",
+    [{}, {"fields": ["order_id"]}, {"fields": ["colour"]}, {"sort_from": "b", "sort_to": "a"}, {"group": "a\0"}],
+    ids=str,
+)
+async def test_nothing_tells_a_store_for_staff_from_one_that_does_not_exist(
+    edge: RunningEdge, alice: AsyncClient, asked: dict[str, Any]
+) -> None:
+    channel = (await alice.post("/v1/channels")).json()["channel"]
+    answers = []
+    for store in ("orders-by-item", "orders-by-itm"):
+        watch = {"store": store, "group": "1", **asked}
+        step = OTHERS_ROW | {"steps": [{"store": store, "group_field": "order_id", "fields": asked.get("fields", [])}]}
+        page = await alice.get(f"/v1/stores/{store}/rows", params={"group": "1", **asked})
+        named = await alice.put(f"/v1/channels/{channel}/watches/a", json={"watch": watch})
+        refused = [each.json()["error"] for each in (page, named)]
+        for each in (watch, step):
+            async with edge.socket("/v1/stream") as socket:
+                refused.append((await answer_to(socket, each))["ended"])
+        answers.append([(each["code"], each["message"].replace(store, "it").split(";")[0]) for each in refused])
 
-    assert answer.json()["error"]["code"] == "unknown_store"
-    assert "orders-by-item" not in answer.json()["error"]["message"]
+    assert answers[0] == answers[1]
+    assert {code for code, _ in answers[0]} == {"unknown_store"}
+    assert "orders-by-item" not in str(answers)
 
 
 async def test_a_change_of_a_private_field_leaves_no_trace() -> None:

@@ -147,7 +147,7 @@ async def test_a_page_token_does_not_name_the_last_row_which_may_be_hidden(
         ("/update/orders/nothing", 404, "not_found"),
         ("/update/orders/a%00b", 400, "malformed_frame"),
         ("/v1/stores/orders-by-customer/rows?group=customer-0002", 403, "forbidden"),
-        ("/v1/stores/orders-by-item/rows?group=item-1", 403, "forbidden"),
+        ("/v1/stores/orders-by-item/rows?group=item-1", 404, "unknown_store"),
         ("/v1/stores/order-by-key/rows?group=1", 404, "unknown_store"),
         ("/v1/stores/orders-by-key/rows?group=", 400, "malformed_watch"),
         (ONE + "1&sort_from=a", 400, "malformed_watch"),

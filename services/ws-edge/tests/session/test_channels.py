@@ -106,10 +106,10 @@ async def test_a_watch_that_its_consumer_may_not_have_ends_alone(edge: RunningEd
         for watch_id in count(1):
             await client.say(unwatch=[watch_id - 1] * (watch_id > 1), watch=[{"id": watch_id, "channel": channel}])
             await client.until_current(watch_id)
-            if "forbidden" in [frame.get("ended", {}).get("code") for frame in client.frames]:
+            if "unknown_store" in [frame.get("ended", {}).get("code") for frame in client.frames]:
                 break
 
-    ended = next(frame for frame in client.frames if frame.get("ended", {}).get("code") == "forbidden")
+    ended = next(frame for frame in client.frames if frame.get("ended", {}).get("code") == "unknown_store")
     assert ended["path"] == ["bets"]
     assert client.rows[ended["id"], "board"].keys() == {"k1"}
 

@@ -242,7 +242,7 @@ async def test_a_ninth_list_of_fields_of_a_store_ends_its_watch(edge: RunningEdg
 @pytest.mark.parametrize(
     ("watch", "code"),
     [
-        ({"store": "staff-odds", "group": "g"}, "forbidden"),
+        ({"store": "staff-odds", "group": "g"}, "unknown_store"),
         ({"store": "bets-by-customer", "group": "customer-0002"}, "forbidden"),
         ({"store": "odds-by-match"}, "malformed_watch"),
         ({"channel": "unknown"}, "unknown_channel"),

@@ -14,7 +14,7 @@ from ws_edge.codec.requests import ClientRequest, read_binary, read_json
 from ws_edge.errors import EdgeError, MalformedFrameError
 from ws_edge.model.documents import message_document
 from ws_edge.model.states import Path, StoreKey
-from ws_edge.model.stores import Stores
+from ws_edge.model.stores import FindStore
 from ws_edge.watches.subscription import RowNews
 from ws_edge.watches.token import varint
 
@@ -98,7 +98,7 @@ class Codec(ABC):
         """Ends the socket: the codec puts no more frames, and forgets the sink."""
 
     @abstractmethod
-    def read(self, event: Mapping[str, Any], stores: Stores) -> ClientRequest:
+    def read(self, event: Mapping[str, Any], find: FindStore) -> ClientRequest:
         """Reads an ASGI `websocket.receive` event. Raises MalformedFrameError."""
 
     @abstractmethod
@@ -126,13 +126,13 @@ class StreamCodec(Codec):
         self.subprotocol = BINARY_SUBPROTOCOL if binary else JSON_SUBPROTOCOL
 
     @override
-    def read(self, event: Mapping[str, Any], stores: Stores) -> ClientRequest:
+    def read(self, event: Mapping[str, Any], find: FindStore) -> ClientRequest:
         text, content = event.get("text"), event.get("bytes")
         if not self.binary:
-            return read_json(text if content is None else content, stores)  # type: ignore[arg-type]  # one is there
+            return read_json(text if content is None else content, find)  # type: ignore[arg-type]  # one is there
         if content is None:
             raise MalformedFrameError(f"with {BINARY_SUBPROTOCOL} frames are binary: this one is text")
-        return read_binary(content, stores)
+        return read_binary(content, find)
 
     @override
     def body(self, news: RowNews, view: View) -> bytes | None:

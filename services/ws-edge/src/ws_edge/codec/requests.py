@@ -18,7 +18,7 @@ from ws_edge.errors import MalformedFrameError, MalformedWatchError, RequestErro
 from ws_edge.model.questions import Question, question_of
 from ws_edge.model.states import Path
 from ws_edge.model.steps import MAX_STEPS, Step, step_of
-from ws_edge.model.stores import Store, Stores, check_key_part, find
+from ws_edge.model.stores import FindStore, Store, check_key_part
 
 M = TypeVar("M", bound=Message)
 MAX_ID = 2**32 - 1
@@ -94,7 +94,7 @@ class ClientRequest:
         return len(self.unwatch) + len(self.watches) + tokens + len(self.errors) + len(self.unknown)
 
 
-def read_json(text: str | bytes, stores: Stores) -> ClientRequest:
+def read_json(text: str | bytes, find: FindStore) -> ClientRequest:
     """Reads a frame in JSON. Raises MalformedFrameError when it is no JSON object."""
     try:
         document = _document(text)
@@ -113,7 +113,7 @@ def read_json(text: str | bytes, stores: Stores) -> ClientRequest:
         else:
             request.unwatch.append(ended)
     for value in _list(document, "watch", request):
-        _read_watch(value, stores, request)
+        _read_watch(value, find, request)
     renew, ping = document.get("renew"), document.get("ping")
     if renew is not None:
         ticket = renew.get("ticket") if isinstance(renew, dict) else None
@@ -125,7 +125,7 @@ def read_json(text: str | bytes, stores: Stores) -> ClientRequest:
     return request
 
 
-def read_binary(content: bytes, stores: Stores) -> ClientRequest:
+def read_binary(content: bytes, find: FindStore) -> ClientRequest:
     """Reads a ClientFrame in the binary form. Raises MalformedFrameError when it is invalid."""
     try:
         frame = ClientFrame.FromString(content)
@@ -135,16 +135,16 @@ def read_binary(content: bytes, stores: Stores) -> ClientRequest:
     request.ticket = frame.renew.ticket if frame.HasField("renew") else None
     for watch in frame.watch:
         if watch.id:
-            request.watches.append(_resolved(watch, stores))
+            request.watches.append(_resolved(watch, find))
         else:
             request.errors.append(MalformedFrameError(f"watch: 0 is no id: {AN_ID}"))
     return request
 
 
-def watch_request(message: Watch, stores: Stores) -> WatchRequest:
+def watch_request(message: Watch, find: FindStore) -> WatchRequest:
     """Resolves a watch of rows. Raises MalformedWatchError for an invalid watch, and UnknownStoreError."""
     try:
-        return _watch_request(message, stores)
+        return _watch_request(message, find)
     except MalformedFrameError as error:
         raise MalformedWatchError(str(error)) from error
 
@@ -195,7 +195,7 @@ def one_line(error: Exception) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-def _read_watch(value: Any, stores: Stores, request: ClientRequest) -> None:
+def _read_watch(value: Any, find: FindStore, request: ClientRequest) -> None:
     if not isinstance(value, dict) or value.get("id") is None:
         request.errors.append(MalformedFrameError(f"watch: {_shown(value)} has no id: {AN_ID}"))
         return
@@ -211,14 +211,14 @@ def _read_watch(value: Any, stores: Stores, request: ClientRequest) -> None:
         request.watches.append(RefusedWatch(watch_id, refusal))
         return
     request.unknown += (UnknownField(name, f"watch {watch_id}: {text}") for name, text in unknown)
-    request.watches.append(_resolved(message, stores))
+    request.watches.append(_resolved(message, find))
 
 
-def _resolved(message: Watch, stores: Stores) -> WatchRequest | ChannelRequest | RefusedWatch:
+def _resolved(message: Watch, find: FindStore) -> WatchRequest | ChannelRequest | RefusedWatch:
     try:
         if message.channel:
             return _channel_request(message)
-        return watch_request(message, stores)
+        return watch_request(message, find)
     except RequestError as error:
         return RefusedWatch(message.id, error)
 
@@ -230,15 +230,15 @@ def _channel_request(message: Watch) -> ChannelRequest:
     return ChannelRequest(message.id, message.channel, _below(message))
 
 
-def _watch_request(message: Watch, stores: Stores) -> WatchRequest:
-    store = find(stores, message.store)
+def _watch_request(message: Watch, find: FindStore) -> WatchRequest:
+    store = find(message.store)
     question = question_of(store, message.group, message)
     question.check()
     if len(message.steps) > MAX_STEPS:
         raise MalformedFrameError(f"it has {len(message.steps)} steps: at most {MAX_STEPS} are followed")
     steps, before = list[Step](), store
     for each in message.steps:
-        step = step_of(before, each, stores)
+        step = step_of(before, each, find)
         step = step._replace(fields=fields_of(step.store, each.fields))
         steps.append(step)
         before = step.store

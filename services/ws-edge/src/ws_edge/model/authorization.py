@@ -58,13 +58,12 @@ class OwnerRule:
         """Returns the owner of an unreadable row: its group, if the rule names it; else only staff may know it."""
         return group if self.group else self.owner_of("")
 
-    @property
-    def is_staff_only(self) -> bool:
-        """Whether the store can have no row that anybody but staff may see."""
-        return self.field is None and not self.everyone
+    def has_rows_for(self, consumer: Consumer) -> bool:
+        """Returns whether the store can have rows that the consumer may see."""
+        return consumer.staff or self.everyone or self.field is not None
 
     def shows_all(self, consumer: Consumer) -> bool:
-        """Returns whether a consumer that passes `check_group` may see every row that the group has or ever had."""
+        """Returns whether a consumer that passes Question.check_group may see every row that the group ever had."""
         return consumer.staff or self.group or self.everyone
 
 
@@ -72,19 +71,6 @@ def check_staff(consumer: Consumer, subject: str) -> None:
     """Raises ForbiddenError, which says that the subject is for staff only, unless the consumer is staff."""
     if not consumer.staff:
         raise ForbiddenError(f"{subject} is for staff only")
-
-
-def check_store(consumer: Consumer, rule: OwnerRule, store: str) -> None:
-    """Raises ForbiddenError when the consumer may see no row that the store could hold."""
-    if rule.is_staff_only:
-        check_staff(consumer, f"the store {store}")
-
-
-def check_group(consumer: Consumer, rule: OwnerRule, store: str, group: str) -> None:
-    """Raises ForbiddenError when the group of a store alone shows that the consumer may not see its rows."""
-    check_store(consumer, rule, store)
-    if rule.group and not consumer.staff and group != consumer.id:
-        raise ForbiddenError(f"the group {group} of the store {store} belongs to somebody else")
 
 
 def check_all_rows(consumer: Consumer, rule: OwnerRule, store: str) -> None:

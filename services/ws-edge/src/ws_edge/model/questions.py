@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ws_edge.errors import MalformedFrameError
+from ws_edge.errors import ForbiddenError, MalformedFrameError
 from ws_edge.model.authorization import Consumer
 from ws_edge.model.stores import Store, check_key_part
 
@@ -59,6 +59,11 @@ class Question:
             raise MalformedFrameError("sort_to is below sort_from: swap them")
         for name in ("group", "sort_from", "sort_to"):
             check_key_part(name, getattr(self, name))
+
+    def check_group(self, consumer: Consumer) -> None:
+        """Raises ForbiddenError when the group alone shows that the consumer may not see its rows."""
+        if self.store.rule.group and not consumer.staff and self.group != consumer.id:
+            raise ForbiddenError(f"the group {self.group} of the store {self.store.name} belongs to somebody else")
 
     def __str__(self) -> str:
         bounds = "" if self.is_key else f"/[{self.sort_from}..{self.sort_to})"

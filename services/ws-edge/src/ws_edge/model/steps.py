@@ -1,6 +1,5 @@
 """The steps of a watch: for each row of the step before, a step watches a key or range of a current store."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -9,9 +8,8 @@ from google.protobuf.struct_pb2 import Value
 from statecast.push.v2 import push_pb2
 from statecast_service.settings import suggest
 from ws_edge.errors import MalformedFrameError
-from ws_edge.model.authorization import Consumer, check_group, check_store
 from ws_edge.model.questions import Question, question_of
-from ws_edge.model.stores import Store, Stores, check_key_part, find
+from ws_edge.model.stores import FindStore, Store, check_key_part
 
 MAX_STEPS = 3
 ANY_GROUP = "group"
@@ -36,19 +34,12 @@ class Step(NamedTuple):
         return replace(self.any_question, group=group)
 
 
-def check_rights(consumer: Consumer, first: Question, steps: Iterable[Step]) -> None:
-    """Raises ForbiddenError when it is clear before any row that the consumer may not see a step's store or `first`."""
-    for step in steps:
-        check_store(consumer, step.store.rule, step.store.name)
-    check_group(consumer, first.store.rule, first.store.name, first.group)
-
-
-def step_of(before: Store, asked: push_pb2.Step, stores: Stores) -> Step:
+def step_of(before: Store, asked: push_pb2.Step, find: FindStore) -> Step:
     """Returns a step after rows of `before`, with all fields.
 
     Raises MalformedFrameError for an invalid step, and UnknownStoreError.
     """
-    store, field = find(stores, asked.store), asked.group_field
+    store, field = find(asked.store), asked.group_field
     if not field or (before.message is not Value and field not in before.text_fields):
         hint = suggest(field, before.text_fields)
         raise MalformedFrameError(f"group_field: a row of {before.name} has no text field {field[:80]!r}; {hint}")

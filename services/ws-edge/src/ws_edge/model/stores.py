@@ -1,6 +1,6 @@
 """The stores that clients may read: the message of their rows, the shape of their keys, and who may see them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from hashlib import sha256
@@ -13,7 +13,7 @@ from statecast.row_fields import text_fields
 from statecast_service.settings import suggest
 from ws_edge.errors import MalformedFrameError, UnavailableError, UnknownStoreError
 from ws_edge.model import json_rows
-from ws_edge.model.authorization import OwnerRule
+from ws_edge.model.authorization import Consumer, OwnerRule
 from ws_edge.model.private_fields import PrivateField
 
 MAX_KEY_PART = 1024
@@ -80,6 +80,8 @@ class Store:
 
 
 Stores = Mapping[str, Store]
+FindStore = Callable[[str], Store]
+"""Is `find`, with the stores of an edge and a consumer."""
 
 
 def check_key_part(name: str, part: str) -> None:
@@ -90,23 +92,26 @@ def check_key_part(name: str, part: str) -> None:
         raise MalformedFrameError(f"{name} is longer than {MAX_KEY_PART} characters")
 
 
-def check_known(stores: Stores) -> None:
-    """Raises UnavailableError while no query service has listed its stores."""
+def readable(stores: Stores, consumer: Consumer) -> list[Store]:
+    """Returns the stores that can have rows for the consumer.
+
+    Raises UnavailableError while no query service has listed its stores.
+    """
     if not stores:
         raise UnavailableError("this edge does not know its stores yet: no query service has listed any; try again")
+    return [store for store in stores.values() if store.rule.has_rows_for(consumer)]
 
 
-def find(stores: Stores, name: str) -> Store:
-    """Returns the store. Raises UnknownStoreError, and UnavailableError without any.
+def find(stores: Stores, consumer: Consumer, name: str) -> Store:
+    """Returns the store. Raises UnknownStoreError, which names the nearest, and as `readable` does.
 
-    The error names the nearest store, but none that is for staff alone.
+    A store for staff is unknown to everybody else, so that no answer depends on its fields or shape.
     """
-    check_known(stores)
     store = stores.get(name)
-    if store is None:
-        public = (each.name for each in stores.values() if not each.rule.is_staff_only)
-        raise UnknownStoreError(f"there is no store {name[:80]!r}; {suggest(name, public)}")
-    return store
+    if store is not None and store.rule.has_rows_for(consumer):
+        return store
+    names = [each.name for each in readable(stores, consumer)]
+    raise UnknownStoreError(f"there is no store {name[:80]!r} that you may read; {suggest(name, names)}")
 
 
 @lru_cache(maxsize=256)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from fastapi import APIRouter, Request, Response
 
@@ -13,8 +14,7 @@ from ws_edge.codec.requests import watch_request
 from ws_edge.errors import MalformedFrameError
 from ws_edge.model.authorization import Consumer
 from ws_edge.model.documents import message_document
-from ws_edge.model.steps import check_rights
-from ws_edge.model.stores import Stores
+from ws_edge.model.stores import Stores, find
 from ws_edge.rest.messages import answer_json, body_of
 from ws_edge.rest.openapi import answers, content_of
 from ws_edge.rest.reads import Identify
@@ -85,8 +85,7 @@ class ChannelRest:
         foreign = [field.name for field, _ in watch.ListFields() if field.name in OF_SOCKETS]
         if foreign:
             raise MalformedFrameError(f"a watch of a channel takes no {', '.join(foreign)}: leave it out")
-        asked = watch_request(watch, self.stores)
-        check_rights(consumer, asked.question, asked.steps)
+        watch_request(watch, partial(find, self.stores, consumer)).question.check_group(consumer)
 
     def _answer(self, channel: Channel, status: int = 200) -> Response:
         named = (NamedWatch(name=name, watch=watch) for name, watch in channel.watches.items())

@@ -18,9 +18,9 @@ from ws_edge.channels.revocations import Revocations
 from ws_edge.codec.bodies import json_bytes
 from ws_edge.codec.requests import fields_of, watch_request
 from ws_edge.errors import MalformedFrameError, NoStateError
-from ws_edge.model.authorization import Consumer, check_all_rows, check_group, may_see, seen_by
+from ws_edge.model.authorization import Consumer, check_all_rows, may_see, seen_by
 from ws_edge.model.questions import Question, check_bounds
-from ws_edge.model.stores import Store, Stores, check_key_part, check_known, find
+from ws_edge.model.stores import Store, Stores, check_key_part, find, readable
 from ws_edge.order_updates import STORE, order_reply
 from ws_edge.rest.caching import PublicCaching
 from ws_edge.rest.messages import answer
@@ -80,7 +80,7 @@ class Reads:
     async def get_order(self, request: Request, order_id: str, if_none_match: IfNoneMatch = None) -> Response:
         """Answers with the state of an order, in the form of its socket."""
         consumer = await self.consumer(request)
-        question = Question(find(self.stores, STORE), order_id)
+        question = Question(find(self.stores, consumer, STORE), order_id)
         question.check()
         page = await self._of_group(consumer, question)
 
@@ -114,7 +114,7 @@ class Reads:
         key from the first page to the last is on exactly one page, once.
         """
         consumer = await self.consumer(request)
-        definition, size = find(self.stores, store), limit or self.page_size
+        definition, size = find(self.stores, consumer, store), limit or self.page_size
         if group is None:
             names = fields_of(definition, fields)
             scan = Scan("", sort_from, sort_to, reverse, size, "", group_from, group_to)
@@ -132,7 +132,7 @@ class Reads:
                     reverse=reverse,
                     fields=fields,
                 ),
-                self.stores,
+                partial(find, self.stores, consumer),
             )
             page = await self._of_group(consumer, asked.question, asked.fields, page_token)
         return await self.caching.answer(definition, page, partial(page_body, page, self.writing), if_none_match)
@@ -152,7 +152,7 @@ class Reads:
         self, consumer: Consumer, question: Question, fields: tuple[str, ...] = (), page_token: str = ""
     ) -> RowPage:
         store = question.store
-        check_group(consumer, store.rule, store.name, question.group)
+        question.check_group(consumer)
         page = await (self.client.get(question) if question.is_key else self._range(consumer, question, page_token))
         rows = [seen_by(consumer, row) for row in page.states if may_see(consumer, row)]
         is_whole = not page_token and not page.next_page_token
@@ -189,9 +189,7 @@ class Reads:
     async def list_stores(self, request: Request) -> Response:
         """Answers with the stores that the caller may read: all for staff, else those that can have rows for them."""
         consumer = await self.consumer(request)
-        check_known(self.stores)
-        readable = (store for store in self.stores.values() if consumer.staff or not store.rule.is_staff_only)
-        return answer(ReadableStores(stores=map(_readable_store, readable)))
+        return answer(ReadableStores(stores=map(_readable_store, readable(self.stores, consumer))))
 
     async def issue_ticket(self, request: Request) -> Response:
         """Answers with a ticket for the credential of this call: it renews an open socket, or opens a browser's."""

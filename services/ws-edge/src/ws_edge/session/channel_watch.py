@@ -237,7 +237,7 @@ class ChannelWatch(Subscriber):
             self.end_tree(name, error)
 
     def _start(self, name: str, named: NamedWatch) -> None:
-        request = watch_request(named.watch, self.watches.context.stores)
+        request = watch_request(named.watch, self.watches.context.finder(self.watches.consumer))
         below = {path[1:]: token for path, token in self._below.items() if path[:1] == (name,)}
         request = request._replace(id=self.id, token=below.pop((), ""), below=below)
         tree = self.trees[name] = self.watches.tree_of(request, self, (name,))

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ws_edge.auth.tickets import Tickets
 from ws_edge.metrics import Metrics
+from ws_edge.model.authorization import Consumer
 from ws_edge.model.questions import MAX_LIMIT, Question
-from ws_edge.model.stores import Store, Stores
+from ws_edge.model.stores import FindStore, Store, Stores, find
 from ws_edge.settings import MAX_INTERVAL_MS, Settings
 from ws_edge.watches.hub import Hub
 
@@ -22,6 +24,10 @@ class SessionContext:
     tickets: Tickets
     clock: Callable[[], float]
     wall_clock: Callable[[], float]
+
+    def finder(self, consumer: Consumer) -> FindStore:
+        """Returns the function by which requests of the consumer find stores."""
+        return partial(find, self.stores, consumer)
 
     def interval(self, interval_ms: int | None, store: Store) -> float:
         """Returns the granted interval, in seconds; 0 for no pause between two frames.

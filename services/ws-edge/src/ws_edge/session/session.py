@@ -140,7 +140,7 @@ class Session:
         if is_ping(event):
             return ClientRequest()
         try:
-            return self.codec.read(event, self.context.stores)
+            return self.codec.read(event, self.context.finder(self.caller.consumer))
         except RequestError as error:
             return ClientRequest(errors=[error])
 

@@ -76,7 +76,7 @@ class Sockets:
         try:
             check_request(scope)
             caller = self._caller(scope)
-            codec, first = self._route(scope)
+            codec, first = self._route(scope, caller)
             self._check_draining()
             with self.admission.admit(scope, caller) as reservation:
                 await asyncio.sleep(self.admission.pace.wait_s())
@@ -176,7 +176,7 @@ class Sockets:
             throttled_s = round(session.throttled_s, 3)
             log.info("socket_closed", **about, code=code, reason=reason, throttled_s=throttled_s)
 
-    def _route(self, scope: Mapping[str, Any]) -> tuple[Codec, ClientRequest | None]:
+    def _route(self, scope: Mapping[str, Any], caller: Caller) -> tuple[Codec, ClientRequest | None]:
         """Returns a socket's codec, and the request that its address makes, if any.
 
         Raises UnknownPathError, or MalformedFrameError for wrong parameters.
@@ -187,7 +187,7 @@ class Sockets:
             return OrderUpdates(), None
         if order_id and not root:
             orders = OrderUpdates()
-            return orders, orders.path_request(order_id, scope["query_string"], self.context.stores)
+            return orders, orders.path_request(order_id, scope["query_string"], self.context.finder(caller.consumer))
         if path not in (STREAM, TICKET_STREAM):
             raise UnknownPathError(f"there is no socket at {path[:200]}: there are {ORDERS} and {STREAM}")
         return self._binary if BINARY_SUBPROTOCOL in scope["subprotocols"] else self._json, None

@@ -17,7 +17,6 @@ from ws_edge.errors import (
     TooManyRowsError,
     TooManyWatchesError,
 )
-from ws_edge.model.authorization import check_group
 from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState, Path
 from ws_edge.session.place import Place
@@ -144,7 +143,7 @@ class Tree:
         question = self.watches.context.granted(step.question(place.question.store.text_of(row.row, step.field)))
         try:
             question.check()
-            check_group(self.watches.consumer, step.store.rule, step.store.name, question.group)
+            question.check_group(self.watches.consumer)
         except (MalformedFrameError, ForbiddenError):
             return None
         return question

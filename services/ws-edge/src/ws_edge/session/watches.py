@@ -9,7 +9,6 @@ from ws_edge.codec.requests import ChannelRequest, RefusedWatch, WatchRequest
 from ws_edge.errors import IdUsedError, RequestError, StoreChangedError, TooManyWatchesError, UnavailableError
 from ws_edge.model.authorization import Consumer
 from ws_edge.model.states import Path
-from ws_edge.model.steps import check_rights
 from ws_edge.model.stores import Store
 from ws_edge.session.channel_watch import ChannelWatch
 from ws_edge.session.context import SessionContext
@@ -123,7 +122,7 @@ class Watches:
         """Returns the tree of a watch, which has not begun. Raises RequestError when it is not allowed."""
         if changed := self.changed_stores(request):
             raise _changed(changed)  # while it waited to be paid for
-        check_rights(self.consumer, request.question, request.steps)
+        request.question.check_group(self.consumer)
         interval = self.context.interval(request.interval_ms, request.question.store)
         return Tree(request, self, interval, channel, prefix)
 
