@@ -113,7 +113,7 @@ class OrderUpdates(Codec):
 
     @override
     def body(self, news: RowNews, view: View) -> bytes | None:
-        return json_bytes(order_reply(news.state, news.skipped))
+        return json_bytes(order_reply(news.state, view.times, news.skipped))
 
     @override
     def error_body(self, key: StoreKey, error: EdgeError) -> bytes:
@@ -168,13 +168,16 @@ class OrderUpdates(Codec):
         self._schedule(number)
 
 
-def order_reply(state: KeyState, skipped: int = 0) -> dict[str, Any]:
-    """Returns an OrderUpdatesReply of type order_status_update as proto3 JSON, without its token."""
+def order_reply(state: KeyState, times: bool, skipped: int = 0) -> dict[str, Any]:
+    """Returns an OrderUpdatesReply of type order_status_update as proto3 JSON, without its token.
+
+    `times` is whether it has the commit time.
+    """
     order, data = state.row, _data(state.key.group, "Deleted")
     if order is not None:
         status = STATUS_WORDS.get(order.status, "Unspecified")
         data = _data(order.order_id, status, order.estimated_delivery, order.tracking_number)
-    time = {} if state.commit_ns is None else {"commit_time": rfc3339(state.commit_ns)}
+    time = {"commit_time": rfc3339(state.commit_ns)} if times and state.commit_ns is not None else {}
     return {"type": "order_status_update", "data": data, **time, **({"skipped": str(skipped)} if skipped else {})}
 
 

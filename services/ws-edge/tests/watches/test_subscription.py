@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from testkit.ws_edge.answers import SCORES, Asked, at, keyed, row, whole
+from testkit.ws_edge.answers import ALICE, BOARDS, SCORES, STAFF, Asked, at, keyed, news, row, whole
 from ws_edge.errors import UnavailableError
-from ws_edge.model.authorization import EVERYONE, OwnerRule
+from ws_edge.model.authorization import EVERYONE, Consumer, OwnerRule
 from ws_edge.model.json_rows import decode
 from ws_edge.model.private_fields import NOBODY, PrivateField, PrivateRow
 from ws_edge.model.states import KeyState, StoreKey
@@ -50,6 +50,35 @@ def test_a_change_that_others_alone_see_is_no_news_and_no_skipped_version(reads:
 
     assert phone.events == ["snapshot", "1", "3" if reads else "5"]
     assert [taken.skipped for taken in phone.taken] == [0, 0]
+
+
+@pytest.mark.parametrize(("consumer", "begins"), [(ALICE, "snapshot"), (STAFF, "resumed")])
+def test_a_resumption_does_not_tell_others_whether_a_private_field_has_changed(consumer: Consumer, begins: str) -> None:
+    asked = Asked(replace(BOARDS, private=HAND))
+    phone = asked.join(consumer=consumer)
+    asked.answer(whole(dealt(1, "ace", name="a"), through=1))
+    asked.answer(news(dealt(2, "king", name="a"), after=1, through=2))
+    watch, _ = asked.due()
+    asked.hub.unchanged(watch, Progress(at(3)))
+    has_bookmark = asked.subscription.bookmark() != ""
+    phone = asked.join(after=at(1), consumer=consumer)
+    asked.answer(news(dealt(4, "queen", name="a"), after=3, through=4))
+
+    assert phone.events[0] == begins
+    assert has_bookmark == (begins == "resumed")
+
+
+def test_neither_the_order_of_changes_nor_a_token_tells_which_row_has_a_newer_private_part() -> None:
+    asked = Asked(replace(BOARDS, private=HAND))
+    phone = asked.join()
+    asked.answer(whole(dealt(1, "ace", name="a"), dealt(2, "ace", name="b"), through=2))
+    phone.reads = False
+    asked.answer(news(dealt(5, "ace", name="b", round=1), dealt(6, "ten", name="a", round=1), after=2, through=9))
+    phone.reads = True
+    phone.ready(asked.subscription)
+
+    assert phone.events == ["snapshot", "a@1", "b@2", "a@6", "b@5"]
+    assert asked.resumption(phone) == Resumption(at(9))
 
 
 def test_it_is_blind_while_nobody_answers_and_while_answers_are_old() -> None:
@@ -126,10 +155,10 @@ def test_a_key_resumes_once_its_partition_is_read_through_its_token() -> None:
     assert phone.events == late.events == ["resumed", "9"]
 
 
-def dealt(offset: int, hand: str, **public: int) -> KeyState:
+def dealt(offset: int, hand: str, name: str = "", **public: int) -> KeyState:
     """Returns the row of a game in which Bob alone sees the hand."""
     private = PrivateRow(decode(json.dumps({"player": "bob", "hand": hand, **public}).encode()), HAND)
-    return KeyState(StoreKey("scores", "g"), at(offset), private.seen_by(NOBODY), EVERYONE, private=private)
+    return KeyState(StoreKey("games", "g", name, name), at(offset), private.seen_by(NOBODY), EVERYONE, private=private)
 
 
 def of_key(offset: int, owner: str = "") -> KeyState:

@@ -36,12 +36,12 @@ def message_document(message: Message, *, defaults: bool = True) -> dict[str, An
 
 
 def changed_names(before: Message, after: Message) -> frozenset[str] | None:
-    """Returns the names of the top-level fields that differ between two rows; None when a row has no fields."""
+    """Returns the names of the top-level fields that differ between two rows; None when a row that differs has none."""
     if type(before) is not type(after):
         return None
     if isinstance(before, Value) and isinstance(after, Value):
         if not (before.HasField("struct_value") and after.HasField("struct_value")):
-            return None
+            return frozenset() if before == after else None
         old, new = before.struct_value.fields, after.struct_value.fields
         return frozenset(name for name in {*old, *new} if name not in old or name not in new or old[name] != new[name])
     old_fields, new_fields = dict(_fields_of(before)), dict(_fields_of(after))

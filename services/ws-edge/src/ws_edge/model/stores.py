@@ -69,6 +69,13 @@ class Store:
             return self.rule.owner_of("")
         return self.rule.owner_of(self.text_of(row, field))
 
+    def shows_changes(self, consumer: Consumer) -> bool:
+        """Returns whether the consumer may know when a row was changed.
+
+        With private fields that is for staff alone: others would learn of changes that they are not shown.
+        """
+        return consumer.staff or not self.private
+
     @property
     def text_fields(self) -> frozenset[str]:
         """The fields of a row that `text_of` takes; those of JSON are not known."""

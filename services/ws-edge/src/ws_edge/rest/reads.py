@@ -89,7 +89,8 @@ class Reads:
                 raise NoStateError(f"there is no order {order_id} of yours")
             [state] = page.rows
             state.check_readable()
-            return json_bytes(order_reply(state) | {"token": page.token})
+            times = question.store.shows_changes(consumer)
+            return json_bytes(order_reply(state, times) | {"token": page.token})
 
         return await self.caching.answer(question.store, page, body, if_none_match)
 
@@ -157,7 +158,7 @@ class Reads:
         rows = [seen_by(consumer, row) for row in page.states if may_see(consumer, row)]
         is_whole = not page_token and not page.next_page_token
         # The position of a hidden row would show that there is one, and that of others when a private field changes.
-        position = page.position if rows and not store.private else page.through
+        position = page.position if rows and store.shows_changes(consumer) else page.through
         token = token_of(mask_of(question, fields, consumer), position) if is_whole else ""
         return RowPage(rows, fields, page.next_page_token, page.lag_ms, token, position=position, through=page.through)
 

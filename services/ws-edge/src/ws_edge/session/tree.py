@@ -150,7 +150,8 @@ class Tree:
 
     def _watch(self, path: Path, question: Question, fields: tuple[str, ...], token: str) -> None:
         request = self.request
-        place = Place(self, path, question, View(fields, request.delta, request.times))
+        times = request.times and question.store.shows_changes(self.watches.consumer)
+        place = Place(self, path, question, View(fields, request.delta, times))
         self.watches.add(place)
         self.places[path] = place
         self._incomplete += 1

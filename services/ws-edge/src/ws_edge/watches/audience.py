@@ -7,7 +7,7 @@ from itertools import islice
 from ws_edge.model.authorization import Consumer, may_see, seen_by
 from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState
-from ws_edge.watches.moves import Move, order_of
+from ws_edge.watches.moves import Move, order_by_name, order_of
 from ws_edge.watches.pending import NOTHING, Batch, Names, Pending
 from ws_edge.watches.token import mask_of, reader_of
 from ws_edge.watches.window import Window
@@ -76,17 +76,20 @@ class Audience:
 
     def moves(self, moves: Sequence[Move]) -> Sequence[Move]:
         """Returns the changes of the rows that its members are shown, now that the window has changed by `moves`."""
+        consumer = self.options.consumer
+        if not self.question.store.shows_changes(consumer):
+            moves = sorted(moves, key=order_by_name)
         if self._shown is None:
             return moves
-        if not any(True in move.is_seen(self.options.consumer) for move in moves):
+        if not any(True in move.is_seen(consumer) for move in moves):
             return ()
         before, self._shown = self._shown, {row.key.member: row for row in self.rows()}
         position = {move.key: move.position for move in moves}
         shown = self._shown
         names = (before.keys() ^ shown.keys()) | (position.keys() & before.keys())
-        newest = moves[-1].position  # of rows that others have moved
-        own = (Move(name, before.get(name), shown.get(name), position.get(name, newest)) for name in names)
-        return sorted(own, key=order_of)
+        newest = max(position.values())  # of rows that others have moved
+        own = [Move(name, before.get(name), shown.get(name), position.get(name, newest)) for name in names]
+        return sorted(own, key=order_of if self.question.store.shows_changes(consumer) else order_by_name)
 
     def change(self, move: Move, *, has_base: bool) -> tuple[Names, bool] | None:
         """Returns a row's changed fields, and whether a client may hold the row; None if members see no change.
@@ -97,13 +100,13 @@ class Audience:
         saw, sees = move.is_seen(options.consumer)
         if not (saw or sees):
             return None
-        is_compared = options.delta or options.fields or self.question.store.private
-        if not (saw and sees and has_base and is_compared):
-            return None, saw or not has_base
-        names = move.names(options.consumer)
-        if names is not None and options.fields:
+        is_compared = saw and sees and (options.delta or options.fields or self.question.store.private)
+        names = move.names(options.consumer) if is_compared else None
+        if names and has_base and options.fields:
             names = names.intersection((*options.fields, options.group_field))
-        return None if names is not None and not names else (names, True)
+        if names is not None and not names:
+            return None  # nor is an error by which it could not be shown another one
+        return names if has_base else None, saw or not has_base
 
     def batch(self, moves: Iterable[Move]) -> Batch:
         """Returns the changes for members without waiting entries; NOTHING if members see no change."""

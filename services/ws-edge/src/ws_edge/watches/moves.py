@@ -51,5 +51,10 @@ def order_of(move: Move) -> tuple[Position, bool, str]:
     return move.position, move.after is not None, move.key
 
 
+def order_by_name(move: Move) -> tuple[bool, str]:
+    """Returns its place where it must not show when rows were changed."""
+    return move.after is not None, move.key
+
+
 def _is_seen(consumer: Consumer, state: KeyState | None) -> bool:
     return state is not None and may_see(consumer, state)

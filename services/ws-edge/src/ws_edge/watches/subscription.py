@@ -161,7 +161,7 @@ class Subscription:
         while (taken := self._pending.take()) is not None:
             key, entry = taken
             state = self._state_of(key)
-            self._note_sent(state.position)
+            self._note_sent(state.position if self._shows_changes else self._through)
             if state.row is None and not entry.held:
                 continue  # it came and went before the client heard of it
             self._owes_token = True
@@ -261,8 +261,7 @@ class Subscription:
         window = self.watch.window
         if window.is_outdated:
             return None
-        is_public = self._shows_a_row and not window.question.store.private
-        return window.position if is_public else window.through
+        return window.position if self._shows_changes and self._shows_a_row else window.through
 
     def _note_sent(self, position: Position) -> None:
         sent = self._sent
@@ -277,26 +276,33 @@ class Subscription:
 
     def _state_of(self, key: str) -> KeyState:
         """Returns the newest row as the consumer sees it; a state without a row when there is none to see."""
-        window = self.watch.window
-        state = self.audience.seen(window.rows.get(key))
-        if state is None:
-            assert window.position is not None  # noqa: S101  an answer has brought the key
-            question = window.question
-            state = KeyState(StoreKey(question.store.name, question.group, "", key), window.position)
-        return state
+        state, question = self.audience.seen(self.watch.window.rows.get(key)), self.watch.question
+        return state or KeyState(StoreKey(question.store.name, question.group, "", key), self._through)
 
     def _can_resume(self) -> bool:
         """Returns whether a position determines the rows that the client has: no single rows are hidden.
 
         Where the only row may be hidden, there must be one to see. Else a resumption would show that a hidden row has
-        changed since the token: the client, which may have held the row before, would get its departure.
+        changed since the token: the client, which may have held the row before, would get its departure. In the same
+        way it would show that the private part of a row has changed, by the row as the client holds it.
         """
-        return self.shows_all or (self.watch.question.is_key and self._shows_a_row)
+        return self._shows_changes and (self.shows_all or (self.watch.question.is_key and self._shows_a_row))
+
+    @property
+    def _through(self) -> Position:
+        """The position up to which the edge has read, which is that of no row of a key."""
+        through = self.watch.window.through
+        assert through is not None  # noqa: S101  an answer has brought a row
+        return through
 
     @property
     def shows_all(self) -> bool:
         """Whether the consumer may see every row."""
         return self.watch.question.store.rule.shows_all(self.options.consumer)
+
+    @property
+    def _shows_changes(self) -> bool:
+        return self.watch.question.store.shows_changes(self.options.consumer)
 
     @property
     def _shows_a_row(self) -> bool:
