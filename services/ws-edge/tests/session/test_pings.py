@@ -5,14 +5,20 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from statecast.push.v2.push_pb2 import Bookmark
 from testkit.ws_edge.answers import ALICE, BOARDS, SCORES, at, whole
 from testkit.ws_edge.one_socket import OneSocket, settle
 from testkit.ws_edge.stream import StreamClient
+from ws_edge.codec.bodies import json_bytes
 from ws_edge.model.authorization import EVERYONE
+from ws_edge.model.documents import message_document
 from ws_edge.model.json_rows import decode
 from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState, StoreKey
+from ws_edge.session.pings import max_size
 from ws_edge.upstream.queries import Progress, RangeResult
 from ws_edge.watches.token import Resumption, mask_of, resumption_of
 
@@ -119,6 +125,14 @@ async def test_bookmarks_that_fit_into_no_frame_come_in_several_pings() -> None:
     bookmarks = [each for content in contents for each in json.loads(content)["ping"].get("bookmarks", ())]
     assert sorted(each.get("path", [""])[0] for each in bookmarks) == ["", *names]
     assert max(map(len, contents)) <= 131_072
+
+
+@given(st.integers(1, 2**32 - 1), st.lists(st.text(max_size=20), max_size=5), st.sampled_from(["", "t" * 15, "t" * 40]))
+@example(2**32 - 1, ["\1" * 1000] * 4, "t" * 15)
+def test_no_bookmark_takes_more_than_is_counted_for_it(number: int, path: list[str], token: str) -> None:
+    bookmark = Bookmark(id=number, path=path, token=token)
+
+    assert len(json_bytes(message_document(bookmark))) <= max_size(bookmark)
 
 
 async def test_a_place_with_rows_that_wait_has_no_bookmark() -> None:

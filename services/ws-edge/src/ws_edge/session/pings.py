@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import InitVar, dataclass, field
 
 from statecast.push.v2.push_pb2 import Blind, Bookmark, Ping
-from ws_edge.codec.bodies import json_bytes
 from ws_edge.codec.frames import parts_of
-from ws_edge.model.documents import message_document
 from ws_edge.session.channel_watch import ChannelWatch
 from ws_edge.session.outbox import SocketWriter
 from ws_edge.session.place import Place
@@ -65,7 +63,7 @@ class Pings:
         blind = [Blind(ids=ids, lag_s=lag) for lag, ids in sorted(by_lag.items())]
         bookmarks = self._bookmarks(places, writer, now)
         # The other half of a frame is for `blind`.
-        parts = parts_of(bookmarks, writer.max_frame_bytes // 2, lambda each: len(json_bytes(message_document(each))))
+        parts = parts_of(bookmarks, writer.max_frame_bytes // 2, max_size)
         return [Ping(bookmarks=part, blind=blind) for part in parts]
 
     def _look(self, places: Places, now: float) -> None:
@@ -81,6 +79,11 @@ class Pings:
             if token:
                 bookmarks.append(Bookmark(id=place.tree.id, path=place.full_path, token=token))
         return bookmarks
+
+
+def max_size(bookmark: Bookmark) -> int:
+    """Returns the most bytes that a bookmark may take in JSON, where a control character takes six."""
+    return 64 + 6 * bookmark.ByteSize()
 
 
 def _lags(places: Iterable[Place | ChannelWatch], now: float) -> dict[int, float]:
