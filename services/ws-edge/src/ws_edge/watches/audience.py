@@ -9,7 +9,7 @@ from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState
 from ws_edge.watches.moves import Move, order_by_name, order_of
 from ws_edge.watches.pending import NOTHING, Batch, Names, Pending
-from ws_edge.watches.token import mask_of, reader_of
+from ws_edge.watches.token import Mask, mask_of, reader_of
 from ws_edge.watches.window import Window
 
 
@@ -51,8 +51,8 @@ class Audience:
     """Those of one of them, whose consumer sees the same as all."""
     members: int = field(default=0, init=False)
     """The number of subscriptions."""
-    mask: int = field(init=False)
-    """The mask of their tokens."""
+    mask: Mask = field(init=False)
+    """The masks of their tokens."""
     _shown: dict[str, KeyState] | None = field(default=None, init=False)
     """The rows by name that members are shown, where the window may have more that they could see; else None."""
 

@@ -1,8 +1,8 @@
 """The resume token of a place: a position, bound to the question that it answers.
 
-A token is the base64url of an epoch, XORed with the mask of its question, and of two varints: the offset + 1, and by
-how many offsets rows that were sent may be newer, left out when 0. With any other question it decodes to an epoch that
-no topic has, so the place begins with all rows.
+A token is the base64url of an epoch, XORed with a mask of its question, and of two varints: the offset + 1, and by how
+many offsets rows that were sent may be newer, left out when 0. With any other question, or another message of the rows
+where it names one, it decodes to an epoch that no topic has, so the place begins with all rows.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -33,13 +33,22 @@ class Resumption(NamedTuple):
         return Position(self.position.epoch, self.position.offset + self.ahead)
 
 
-def mask_of(question: Question, fields: tuple[str, ...], consumer: Consumer) -> int:
-    """Returns the mask of a question. It differs when anything differs that may change the rows of the answer."""
+class Mask(NamedTuple):
+    """The masks of a question's tokens. The highest bit, which no epoch has, tells by which one a token was made."""
+
+    question: int
+    """That of the tokens that this release writes."""
+    message: int
+    """That of tokens which also name the message of the rows. The next release writes them; 0.3 does not know them."""
+
+
+def mask_of(question: Question, fields: tuple[str, ...], consumer: Consumer) -> Mask:
+    """Returns the masks of a question. They differ when anything differs that may change the rows of the answer."""
     store, reader = question.store, reader_of(question.store, consumer)
     asked = store.name, question.group, question.sort_from, question.sort_to, question.limit, question.reverse
     parts = VERSION, *map(str, asked), "\1".join(fields), repr(store.rule), repr(store.private), reader
-    digest = blake2b("\0".join(parts).encode(), digest_size=EPOCH_BYTES).digest()
-    return int.from_bytes(digest, "big")
+    mask = _digest("\0".join(parts))
+    return Mask(mask, mask ^ (_digest(store.kind) | MAX_EPOCH + 1))
 
 
 def reader_of(store: Store, consumer: Consumer) -> str:
@@ -49,15 +58,15 @@ def reader_of(store: Store, consumer: Consumer) -> str:
     return f"{'' if consumer.staff else consumer.principal}\0{consumer.staff}"
 
 
-def token_of(mask: int, position: Position, ahead: int = 0) -> str:
+def token_of(mask: Mask, position: Position, ahead: int = 0) -> str:
     """Returns the token of a position; `ahead` is by how many offsets rows that were sent may be newer."""
-    content = (position.epoch ^ mask).to_bytes(EPOCH_BYTES, "big") + varint(position.offset + 1)
+    content = (position.epoch ^ mask.question).to_bytes(EPOCH_BYTES, "big") + varint(position.offset + 1)
     if ahead:
         content += varint(ahead)
     return urlsafe_b64encode(content).rstrip(b"=").decode()
 
 
-def resumption_of(mask: int, token: str) -> Resumption | None:
+def resumption_of(mask: Mask, token: str) -> Resumption | None:
     """Reads a token. Returns None when it is recognizably not one of this question; then all rows are sent."""
     if not token or len(token) > MAX_TOKEN:
         return None
@@ -65,9 +74,9 @@ def resumption_of(mask: int, token: str) -> Resumption | None:
         content = urlsafe_b64decode(token + "=" * (-len(token) % 4))
     except ValueError:
         return None
-    epoch = int.from_bytes(content[:EPOCH_BYTES], "big") ^ mask
-    numbers = _varints(content[EPOCH_BYTES:])
-    if epoch > MAX_EPOCH or numbers is None or not 1 <= len(numbers) <= 2 or max(numbers) > MAX_EPOCH:
+    masked, numbers = int.from_bytes(content[:EPOCH_BYTES], "big"), _varints(content[EPOCH_BYTES:])
+    epoch = min(masked ^ mask.question, masked ^ mask.message)
+    if numbers is None or not 1 <= len(numbers) <= 2 or max(numbers) > MAX_EPOCH:
         return None
     return Resumption(Position(epoch, numbers[0] - 1), numbers[1] if len(numbers) > 1 else 0)
 
@@ -80,6 +89,10 @@ def varint(number: int) -> bytes:
         number >>= 7
     content.append(number)
     return bytes(content)
+
+
+def _digest(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=EPOCH_BYTES).digest(), "big")
 
 
 def _varints(content: bytes) -> list[int] | None:
