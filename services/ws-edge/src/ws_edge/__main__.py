@@ -20,7 +20,7 @@ from statecast_service.errors import ServiceError
 from statecast_service.logs import configure_logs
 from statecast_service.settings import load_settings
 from statecast_service.watched_files import Settled, state_of
-from ws_edge.auth.admission import Admission, Pace
+from ws_edge.auth.admission import Admission
 from ws_edge.auth.gateway import Gateway
 from ws_edge.auth.quotas import ChannelQuota, Quota, Quotas
 from ws_edge.auth.tickets import PAGE_TOKENS, Seal, Tickets
@@ -41,6 +41,7 @@ from ws_edge.rest.reads import Reads
 from ws_edge.rest.staff_rest import EdgeReport, StaffRest
 from ws_edge.server import Server, listen, port_tls, query_tls
 from ws_edge.session.context import SessionContext
+from ws_edge.session.pace import Pace
 from ws_edge.session.sockets import Sockets
 from ws_edge.settings import Settings
 from ws_edge.upstream.query_client import QueryClient, ShardWatch
@@ -129,7 +130,8 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     gateway = Gateway(settings.gateway_secrets, wall_clock)
     tickets = Tickets(settings.gateway_secrets, wall_clock)
     context = SessionContext(hub, stores, settings, metrics, tickets, clock, wall_clock)
-    sockets = Sockets(context, revocations, gateway, _admission(settings), settings.stall_timeout_s)
+    pace = Pace(settings.sockets_per_s, time.monotonic)
+    sockets = Sockets(context, revocations, gateway, _admission(settings), pace, settings.stall_timeout_s)
 
     interval_s, read_types = settings.shard_refresh_ms / 1000, types_reader(settings)
     live_stores = LiveStores(stores, types, EDGE_STORES, read_types, sockets.stores_changed, metrics, interval_s)
@@ -230,9 +232,8 @@ def _admission(settings: Settings) -> Admission:
     consumer = Quota(settings.consumer_sockets, settings.consumer_rows, *rates)
     rates = settings.address_frames_per_s, settings.frames_burst_s, settings.address_sockets_per_s
     address = Quota(settings.address_sockets, settings.address_rows, *rates)
-    pace = Pace(settings.sockets_per_s, time.monotonic)
     quotas = Quotas(consumer, address, time.monotonic)
-    return Admission(settings.origins, quotas, pace, settings.max_sockets)
+    return Admission(settings.origins, quotas, settings.max_sockets)
 
 
 if __name__ == "__main__":

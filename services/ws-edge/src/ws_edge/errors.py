@@ -179,10 +179,15 @@ class UnknownPathError(HandshakeError, code="unknown_path", http_status=404):
 class BusyError(HandshakeError, code="busy", http_status=503):
     """This edge takes no more sockets now: connect again later."""
 
-    def __init__(self, text: str, cause: str) -> None:
-        """`cause` is the label of the metric: draining, full or pace."""
+    def __init__(self, text: str, cause: str, busy_s: float = 0.0) -> None:
+        """`cause` is the label of the metric: draining, full or pace. `busy_s` is how long it will last, if known."""
         super().__init__(text)
         self.cause = cause
+        self.busy_s = busy_s
+
+
+class LeftError(HandshakeError, code="left", http_status=400):
+    """The client has gone, or sent something, before its handshake was answered."""
 
 
 class RevokedError(HandshakeError, code="revoked", http_status=403):

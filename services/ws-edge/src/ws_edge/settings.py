@@ -121,7 +121,7 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     origins: CommaSeparated[Annotated[str, AfterValidator(_origin)]] = ()
     """Sites on which browsers may open sockets, separated by commas; empty: the same host only; `*`: all."""
     sockets_per_s: float = Field(2500.0, gt=0)
-    """Sockets opened per second; more wait for at most 5 s, then are refused with 503 and Retry-After."""
+    """Most sockets opened per second; more wait in line, and are refused with 503 when that would take 5 s."""
     send_buffer_bytes: int = Field(65_536, ge=4096)
     """Target for the bytes that the edge and the kernel each buffer for a client."""
     max_frame_bytes: int = Field(65_536, ge=128)

@@ -3,15 +3,17 @@
 import asyncio
 import json
 from contextlib import AsyncExitStack, nullcontext
+from socket import create_connection
 from typing import Any
 
 import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import InvalidStatus
 
-from testkit.ws_edge.edge import Clock, RunningEdge, until
-from ws_edge.auth.admission import Pace, check_origin, departures
-from ws_edge.errors import BusyError, OriginRefusedError
+from testkit.edge_clients import handshake
+from testkit.ws_edge.edge import SECRET, RunningEdge, until
+from ws_edge.auth.admission import check_origin
+from ws_edge.errors import OriginRefusedError
 
 
 async def refused(edge: RunningEdge, **options: Any) -> tuple[int, str, str | None]:
@@ -20,6 +22,10 @@ async def refused(edge: RunningEdge, **options: Any) -> tuple[int, str, str | No
         await edge.socket(**options)
     response = refusal.value.response
     return response.status_code, json.loads(response.body)["error"]["code"], response.headers.get("Retry-After")
+
+
+def refusals(edge: RunningEdge, reason: str) -> float | None:
+    return edge.parts.metrics.registry.get_sample_value("ws_edge_sockets_refused_total", {"reason": reason})
 
 
 async def watch(socket: ClientConnection, order_id: str) -> dict[str, Any]:
@@ -165,34 +171,6 @@ def test_a_site_is_allowed_by_the_host_that_it_asks_for_or_by_the_settings(
         check_origin([configured] if configured else [], {"headers": pairs})
 
 
-def test_handshakes_wait_in_line_and_those_that_would_wait_too_long_are_refused() -> None:
-    clock = Clock()
-    pace = Pace(100, clock)
-    waits = [pace.wait_s() for _ in range(510)]
-    with pytest.raises(BusyError):
-        pace.wait_s()
-    clock.now += 1
-    later = pace.wait_s()
-
-    assert waits[:10] == [0.0] * 10
-    assert waits[10:] == pytest.approx([number / 100 for number in range(1, 501)])
-    assert later == pytest.approx(4.01)
-
-
-def test_unused_time_is_not_saved_up() -> None:
-    clock = Clock()
-    pace = Pace(100, clock)
-    clock.now += 60
-
-    assert sum(not pace.wait_s() for _ in range(100)) == 10
-
-
-def test_a_pace_below_one_per_second_opens_the_first_socket_at_once() -> None:
-    pace = Pace(0.5, Clock())
-
-    assert [pace.wait_s(), pace.wait_s()] == [0.0, 2.0]
-
-
 async def test_a_burst_of_handshakes_is_opened_at_the_pace_and_none_is_refused() -> None:
     async with RunningEdge(sockets_per_s=20) as edge, AsyncExitStack() as opened:
         await asyncio.gather(*(opened.enter_async_context(edge.socket()) for _ in range(12)))
@@ -205,9 +183,21 @@ async def test_a_client_that_leaves_the_line_leaves_nothing_behind() -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05), edge.socket():
                 pass
+        await until(lambda: refusals(edge, "left") == 1)
         async with edge.socket():
             pass
         await until(lambda: edge.parts.sockets.admission.quotas.sockets == 1)
+
+
+async def test_a_handshake_that_is_read_after_its_client_has_gone_opens_no_socket() -> None:
+    async with RunningEdge() as edge:
+        host, port = edge.address.split(":")
+        with create_connection((host, int(port))) as client:  # the edge's loop does not run within the block
+            client.sendall(handshake("edge", SECRET, 1))
+        async with edge.socket():
+            await until(lambda: len(edge.parts.server.server_state.connections) == 1)
+
+        assert edge.parts.metrics.registry.get_sample_value("ws_edge_sockets_opened_total") == 1
 
 
 async def test_a_handshake_in_line_is_refused_when_the_edge_is_stopped() -> None:
@@ -217,10 +207,3 @@ async def test_a_handshake_in_line_is_refused_when_the_edge_is_stopped() -> None
         await edge.parts.sockets.drain(0, 0)
 
         assert (await waiting)[:2] == (503, "busy")
-
-
-def test_sockets_leave_as_fast_as_another_edge_opens_them_and_within_the_window() -> None:
-    assert departures(4, per_second=2.0, longest_s=60.0) == [0.0, 0.5, 1.0, 1.5]
-    assert departures(15_000, per_second=1000.0, longest_s=20.0)[-1] == pytest.approx(15, abs=0.01)
-    assert departures(4, per_second=0.1, longest_s=2.0) == [0.0, 0.5, 1.0, 1.5]
-    assert departures(0, per_second=1.0, longest_s=1.0) == []

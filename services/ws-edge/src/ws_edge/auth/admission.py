@@ -1,69 +1,24 @@
-"""Decides whether a handshake is accepted: origin, quotas, free capacity, and the pace of new sockets."""
+"""Decides whether a handshake is accepted: origin, quotas and free capacity."""
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from ws_edge.auth.gateway import Caller
-from ws_edge.auth.quotas import QuotaReservation, Quotas, TokenBucket
+from ws_edge.auth.quotas import QuotaReservation, Quotas
 from ws_edge.errors import BusyError, OriginRefusedError
 
 ANY_ORIGIN = "*"
 
-BURST_S = 0.1
-"""So many seconds' worth of sockets may be opened at once."""
-
-MAX_WAIT_S = 5.0
-"""How long a handshake is held until it may open its socket; clients wait for ten seconds."""
-
-
-@dataclass
-class Pace:
-    """Opens sockets one after the other, `per_second` of them. Times are monotonic seconds.
-
-    When everybody reconnects, each new socket brings first reads. They are batched and shared, but ten thousand at once
-    would be one big wave for the query service, and leave other clients waiting: the pace spreads them. Handshakes are
-    held in line, because one that is refused comes back, and costs as much again.
-    """
-
-    per_second: float
-    clock: Callable[[], float]
-    _bucket: TokenBucket = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._bucket = TokenBucket(self.per_second, max(self.per_second * BURST_S, 1.0), self.clock())
-
-    def wait_s(self) -> float:
-        """Returns after how many seconds one more socket may be opened, behind those that wait, and counts it.
-
-        Raises BusyError, and counts nothing, when that is later than MAX_WAIT_S.
-        """
-        now = self.clock()
-        wait_s = self._bucket.pay(1, now)
-        if wait_s > MAX_WAIT_S:
-            self._bucket.pay(-1, now)
-            raise BusyError("too many sockets are being opened at this edge: connect again later", "pace")
-        return wait_s
-
-
-def departures(count: int, per_second: float, longest_s: float) -> list[float]:
-    """Returns when each of `count` sockets is to leave, in seconds after the first.
-
-    They leave as fast as another edge opens sockets, and within `longest_s`.
-    """
-    span = min(longest_s, count / per_second)
-    return [span * index / count for index in range(count)]
-
 
 @dataclass(frozen=True)
 class Admission:
-    """Admits sockets as origins, quotas and capacity allow, and then at a pace."""
+    """Admits sockets as origins, quotas and capacity allow."""
 
     origins: Collection[str]
     """The origins that `check_origin` allows."""
     quotas: Quotas
-    pace: Pace
     max_sockets: int
 
     def admit(self, scope: Mapping[str, Any], caller: Caller) -> QuotaReservation:

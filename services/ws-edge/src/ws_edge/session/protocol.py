@@ -1,6 +1,7 @@
 """uvicorn's protocols, with shared frames, and an end for clients that do not read or do not finish their request."""
 
 import asyncio
+import select
 import socket
 from typing import Any
 
@@ -28,6 +29,16 @@ REQUEST_TIMEOUT_S = 10.0
 """How long a request, which may open a socket, may take from the connection or its first byte to its last."""
 
 BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+def has_hung_up(transport: Any) -> bool:
+    """Returns whether the peer has closed the connection, although what it sent before is not all read.
+
+    When everybody reconnects, many handshakes are read after their clients have given up and sent others.
+    """
+    poll = select.poll()
+    poll.register(transport.get_extra_info("socket").fileno(), select.POLLRDHUP)
+    return bool(poll.poll(0))
 
 
 class EdgeHttpProtocol(HttpToolsProtocol):
@@ -59,6 +70,9 @@ class EdgeHttpProtocol(HttpToolsProtocol):
 
     def handle_websocket_upgrade(self) -> None:
         self._forget_timer()
+        if has_hung_up(self.transport):
+            self.transport.abort()
+            return
         super().handle_websocket_upgrade()
         self.parser = None  # type: ignore[assignment]  # as the base does at other ends: it refers back
 

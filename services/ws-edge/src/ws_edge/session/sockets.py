@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from itertools import chain
+from math import ceil
 from random import randrange
 from typing import Any
 
 import structlog
 
-from ws_edge.auth.admission import Admission, departures
+from ws_edge.auth.admission import Admission
 from ws_edge.auth.gateway import Caller, Gateway, check_request
 from ws_edge.channels.revocations import Revocations
 from ws_edge.codec.frames import BINARY_SUBPROTOCOL, Codec, StreamCodec
@@ -21,6 +22,7 @@ from ws_edge.errors import (
     LOST,
     BusyError,
     HandshakeError,
+    LeftError,
     MalformedFrameError,
     RequestError,
     UnknownPathError,
@@ -29,6 +31,7 @@ from ws_edge.errors import (
 from ws_edge.order_updates import OrderUpdates
 from ws_edge.session.context import SessionContext
 from ws_edge.session.outbox import Send
+from ws_edge.session.pace import Pace, departures
 from ws_edge.session.session import Receive, Session
 
 ORDERS = "/update/orders"
@@ -40,7 +43,7 @@ TICKET_SUBPROTOCOL = "statecast.ticket."
 REAPING_S = 1.0
 ENDING_S = 0.005
 """For how long outdated watches are ended before others get their turn."""
-RETRY_SPREAD_S = 5
+MIN_RETRY_SPREAD_S, MAX_RETRY_SPREAD_S = 5, 20
 TRANSIENT = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 """The statuses of refusals that pass by themselves."""
 
@@ -58,6 +61,7 @@ class Sockets:
     revocations: Revocations
     gateway: Gateway
     admission: Admission
+    pace: Pace
     stall_timeout: float
     """For how many seconds a client may read nothing while frames wait; then it is cut off."""
     draining: bool = field(default=False, init=False)
@@ -79,7 +83,8 @@ class Sockets:
             codec, first = self._route(scope, caller)
             self._check_draining()
             with self.admission.admit(scope, caller) as reservation:
-                await asyncio.sleep(self.admission.pace.wait_s())
+                if (turn := self.pace.turn()) is not None:
+                    await self._wait_in_line(turn, receive)
                 self._check_draining()
                 session = Session(self.context, caller, reservation, codec, send)
                 try:
@@ -90,6 +95,21 @@ class Sockets:
                     self.revocations.leave(session)
         except (HandshakeError, RequestError) as error:
             await self._refuse(scope, send, error)
+
+    async def _wait_in_line(self, turn: "asyncio.Future[None]", receive: Receive) -> None:
+        """Waits for the turn of a handshake. Raises BusyError as Pace.turn says, LeftError when its client goes."""
+        event = asyncio.ensure_future(receive())  # only the loss of the connection may come before the answer
+        event.add_done_callback(lambda _: turn.cancel())
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not event.done():
+                raise
+        finally:
+            is_left = event.done()
+            event.cancel()
+        if is_left:
+            raise LeftError("the client has left before its handshake was answered")
 
     async def reap(self) -> None:
         """Cuts off clients that do not read; goes on until it is cancelled."""
@@ -137,7 +157,7 @@ class Sockets:
         self.draining = True
         sessions = tuple(self._open)
         log.info("draining", sockets=len(sessions), notice_s=notice, window_s=window)
-        after = departures(len(sessions), self.admission.pace.per_second, window)
+        after = departures(len(sessions), self.pace.per_second, window)
         delays = [(session, notice + each) for session, each in zip(sessions, after, strict=True)]
         for session, delay in delays:
             session.leave(delay)
@@ -207,13 +227,14 @@ class Sockets:
             raise BusyError("this edge is stopping: connect again", "draining")
 
     async def _refuse(self, scope: Mapping[str, Any], send: Send, error: HandshakeError | RequestError) -> None:
-        reason = error.cause if isinstance(error, BusyError) else error.code
+        reason, busy_s = (error.cause, error.busy_s) if isinstance(error, BusyError) else (error.code, 0.0)
         self.context.metrics.sockets_refused.labels(reason).inc()
         log.info("socket_refused", path=scope["path"], code=error.code, reason=str(error))
         body = json.dumps({"error": {"code": error.code, "message": str(error)}}).encode()
         headers = [(b"content-type", b"application/json")]
         if error.http_status in TRANSIENT:
             # At random, so that clients that were turned away together do not come back together.
-            headers.append((b"retry-after", str(1 + randrange(RETRY_SPREAD_S)).encode()))  # noqa: S311  it is no secret
+            spread_s = min(max(MIN_RETRY_SPREAD_S, ceil(busy_s)), MAX_RETRY_SPREAD_S)
+            headers.append((b"retry-after", str(1 + randrange(spread_s)).encode()))  # noqa: S311  it is no secret
         await send({"type": "websocket.http.response.start", "status": error.http_status, "headers": headers})
         await send({"type": "websocket.http.response.body", "body": body})

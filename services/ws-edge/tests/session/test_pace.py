@@ -1,0 +1,62 @@
+"""Sockets are opened in line, no faster than the settings say or the machine can."""
+
+import asyncio
+
+import pytest
+
+from testkit.ws_edge.edge import Clock
+from ws_edge.errors import BusyError
+from ws_edge.session.pace import Pace, departures
+
+LATER = "connect again later"
+
+
+async def test_handshakes_wait_in_line_and_those_that_would_wait_too_long_are_refused() -> None:
+    pace, order = Pace(1000, Clock()), list[int]()
+
+    async def open_one(number: int) -> None:
+        if (turn := pace.turn()) is not None:
+            await turn
+        order.append(number)
+
+    results = await asyncio.gather(*map(open_one, range(5_200)), return_exceptions=True)
+
+    assert order == list(range(5_100))
+    assert [str(each) for each in results if each] == ["too many sockets are being opened at this edge: " + LATER] * 100
+
+
+async def test_a_machine_that_cannot_keep_the_pace_shortens_its_line() -> None:
+    clock = Clock()
+    pace, refusals = Pace(1000, clock), list[BusyError]()
+
+    async def open_one() -> None:
+        try:
+            if (turn := pace.turn()) is not None:
+                await turn
+        except BusyError as error:
+            refusals.append(error)
+        else:
+            clock.now += 0.01
+
+    await asyncio.gather(*(open_one() for _ in range(3_000)))
+
+    assert 2_000 < len(refusals) < 2_500  # the line moves by 100 a second, and holds five seconds' worth
+    assert refusals[-1].busy_s > 15
+
+
+@pytest.mark.parametrize(("per_second", "burst"), [(100, 10), (0.5, 1)])
+async def test_a_tenth_of_a_second_of_sockets_is_opened_at_once_and_always_one(per_second: float, burst: int) -> None:
+    pace = Pace(per_second, Clock())
+    turns = [pace.turn() for _ in range(20)]
+    for turn in turns:
+        if turn is not None:
+            turn.cancel()
+
+    assert turns[: burst + 1].count(None) == turns.count(None) == burst
+
+
+def test_sockets_leave_as_fast_as_another_edge_opens_them_and_within_the_window() -> None:
+    assert departures(4, per_second=2.0, longest_s=60.0) == [0.0, 0.5, 1.0, 1.5]
+    assert departures(15_000, per_second=1000.0, longest_s=20.0)[-1] == pytest.approx(15, abs=0.01)
+    assert departures(4, per_second=0.1, longest_s=2.0) == [0.0, 0.5, 1.0, 1.5]
+    assert departures(0, per_second=1.0, longest_s=1.0) == []
