@@ -43,6 +43,7 @@ from query_service.settings import Settings
 from query_service.storage.changelog import Changelog
 from query_service.storage.checkpoints import Checkpoints, Pace
 from query_service.storage.rocksdb_engine import RocksdbOpener
+from query_service.storage.steady_clock import SteadyClock
 from query_service.storage.store_directory import StoreDirectory
 from query_service.storage.stores_file import StoreDefinition, read_stores
 from query_service.storage.topic_facts import TopicFacts
@@ -54,6 +55,7 @@ from statecast_service.watched_files import changes_of
 _UPDATE_S = 0.1
 _SEEN_BY_PEERS_S = 1.0  # their next heartbeat, and a reading of the list
 _THREAD_S = 5.0
+_CLOCK_S = 600.0  # for which a jump of the clock has to last
 
 _log = structlog.get_logger()
 
@@ -76,10 +78,11 @@ class Instance:
         facts = TopicFacts(settings, settings.resume_limit_s * 1000)
         checkpoints = Checkpoints(settings.data_directory, settings.max_seeds, metrics, time.monotonic)
         self._checkpoints = checkpoints
-        factory = replica_factory(settings, facts.limit_ms, metrics, view)
+        clock = SteadyClock(wall_ms, suspended_too, min(_CLOCK_S, settings.deletions_s))
+        factory = replica_factory(settings, facts.limit_ms, metrics, view, clock)
         seeding = self._seeding = seeding_of(settings, view, factory.directory, peers, metrics)
         changelog = self._changelog = Changelog(
-            partial(_consumer, settings), factory.reopen, facts, wall_ms, settings.deletions_s * 1000
+            partial(_consumer, settings), factory.reopen, facts, clock, settings.deletions_s * 1000
         )
         placement = self._placement = Placement(
             view,
@@ -240,7 +243,9 @@ def disk_watch(settings: Settings, view: View, directory: StoreDirectory, metric
     return DiskWatch(view, directory, metrics, settings.released_s, settings.set_aside_s, time.monotonic)
 
 
-def replica_factory(settings: Settings, limit_ms: Callable[[str], int], metrics: Metrics, view: View) -> ReplicaFactory:
+def replica_factory(
+    settings: Settings, limit_ms: Callable[[str], int], metrics: Metrics, view: View, clock: SteadyClock
+) -> ReplicaFactory:
     """Returns the factory that opens the replicas of an instance. Needs a running event loop."""
 
     # Called in other threads: a length is all of the view that they may read.
@@ -255,7 +260,7 @@ def replica_factory(settings: Settings, limit_ms: Callable[[str], int], metrics:
         on_set_aside=metrics.set_aside.inc,
     )
     caught_up_s, loop = settings.caught_up_ms / 1000, asyncio.get_running_loop()
-    return ReplicaFactory(directory, loop, metrics, caught_up_s, max_recent_rows)
+    return ReplicaFactory(directory, clock, loop, metrics, caught_up_s, max_recent_rows)
 
 
 def stores_reader(settings: Settings) -> Callable[[], Sequence[StoreDefinition] | None]:
@@ -284,3 +289,8 @@ def _consumer(settings: Settings) -> Consumer:
 def wall_ms() -> int:
     """Returns the time of the wall clock, in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
+
+
+def suspended_too() -> float:
+    """Returns the seconds since some time, those included in which the machine was suspended, where it counts them."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

@@ -267,8 +267,8 @@ Open = Callable[[int, int], Replica]
 
 @pytest.fixture
 async def factory(open_directory: Callable[..., StoreDirectory], metrics: Metrics) -> ReplicaFactory:
-    loop = asyncio.get_running_loop()
-    return ReplicaFactory(open_directory(), loop, metrics, 2.0, lambda: 100)
+    directory, loop = open_directory(), asyncio.get_running_loop()
+    return ReplicaFactory(directory, directory.wall_ms, loop, metrics, 2.0, lambda: 100)
 
 
 async def test_a_new_store_knows_of_no_deletion_before_the_end_offset(factory: ReplicaFactory) -> None:

@@ -20,6 +20,7 @@ from query_service.storage.changelog import Changelog
 from query_service.storage.engine import Rows
 from query_service.storage.progress import EndOffset
 from query_service.storage.replica import Replica
+from query_service.storage.steady_clock import SteadyClock
 from query_service.storage.store_directory import StoreDirectory, Topic
 from query_service.storage.store_keys import HEADER_SIZE
 from query_service.storage.topic_facts import TopicFacts
@@ -109,8 +110,8 @@ def log(
     open_directory: Callable[..., StoreDirectory],
     metrics: Metrics,
 ) -> Iterator[Log]:
-    loop = asyncio.new_event_loop()
-    factory = ReplicaFactory(open_directory(), loop, metrics, 60.0, lambda: 100)
+    loop, directory = asyncio.new_event_loop(), open_directory()
+    factory = ReplicaFactory(directory, directory.wall_ms, loop, metrics, 60.0, lambda: 100)
     options = {
         "bootstrap.servers": kafka,
         "group.id": "unused",
@@ -119,7 +120,8 @@ def log(
         "auto.offset.reset": "error",
     }
     facts = TopicFacts(brokers, 3_600_000)
-    changelog = Changelog(lambda: DeafConsumer(options), factory.reopen, facts, now_ms, 600_000, stall_s=1.0)
+    clock = SteadyClock(now_ms, time.monotonic, 0.0)
+    changelog = Changelog(lambda: DeafConsumer(options), factory.reopen, facts, clock, 600_000, stall_s=1.0)
     changelog.start()
     yield Log(kafka, create_topic("log", partitions=1), factory, changelog, facts)
     changelog.stop()

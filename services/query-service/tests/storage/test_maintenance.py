@@ -11,14 +11,18 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from structlog.testing import capture_logs
 
 from query_service.errors import NotServedError, StoreFailedError
+from query_service.instance import wall_ms
 from query_service.storage.changelog import Changelog
 from query_service.storage.replica import Replica
+from query_service.storage.steady_clock import SteadyClock
 from query_service.storage.topic_facts import TopicFacts
 from statecast_service.kafka import KafkaSettings, connect
 from testkit.query_service import FakeRecord, ManualClock, encoded_state, put
 from testkit.waiting import wait_until_async
 
 NO_BROKER = KafkaSettings(kafka_bootstrap="127.0.0.1:1")
+PLAIN: dict[str, object] = {"format": "plain", "message": "json"}
+YEAR = 365 * 86_400
 
 
 class LateConsumer(Consumer):
@@ -33,12 +37,14 @@ class LateConsumer(Consumer):
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
 
 
-def changelog_of(consumer: type[Consumer], reopen: Callable[[Replica, str | None], None], **fields: float) -> Changelog:
-    def wall_ms() -> int:
-        return time.time_ns() // 1_000_000
-
-    facts = TopicFacts(NO_BROKER, 3_600_000)
-    return Changelog(lambda: connect(consumer, NO_BROKER, {"group.id": "rows"}), reopen, facts, wall_ms, 1000, **fields)
+def changelog_of(
+    consumer: type[Consumer],
+    reopen: Callable[[Replica, str | None], None],
+    clock: SteadyClock | None = None,
+    **fields: float,
+) -> Changelog:
+    facts, clock = TopicFacts(NO_BROKER, 3_600_000), clock or SteadyClock(wall_ms, time.monotonic, 0.0)
+    return Changelog(lambda: connect(consumer, NO_BROKER, {"group.id": "rows"}), reopen, facts, clock, 1000, **fields)
 
 
 def damage(replica: Replica, directory: Path) -> None:
@@ -138,3 +144,30 @@ async def test_what_fails_again_and_again_is_logged_once(
 
     events = [log["event"] for log in logs if "store" in log]
     assert events == ["the broker does not know the topic; retrying", "maintenance of a store failed"]
+
+
+async def test_no_row_is_purged_by_a_clock_that_may_be_ahead(
+    open_replica: Callable[..., Replica], clock: ManualClock, wall: ManualClock
+) -> None:
+    steady = SteadyClock(lambda: int(wall.now * 1000), clock, 600)
+    changelog, replica = changelog_of(Consumer, lambda *_: None, steady), open_replica(**PLAIN, retain="1h")
+    replica.wall_ms = steady
+    changelog.follow(replica)
+    changelog._step()
+    ages_s = {b"old": 7200, b"row": 0, b"last": 0}
+    records = [FakeRecord(key, b"{}", at, record_ms=steady() - s * 1000) for at, (key, s) in enumerate(ages_s.items())]
+    replica.apply(records, 3)
+
+    def rows_after(seconds: float, ahead_s: int = 0) -> set[bytes]:
+        clock.now += seconds
+        wall.now += seconds + ahead_s
+        changelog._run_maintenance()
+        return {key for key, _ in replica.store.scan(b"a", b"z")}
+
+    assert rows_after(1) == {b"old", b"row", b"last"}, "nobody knows yet whether the clock is right"
+    assert rows_after(600) == {b"row", b"last"}
+    assert rows_after(60, ahead_s=YEAR) == {b"row", b"last"}
+    assert replica.read([b"row"]) != [None]
+    assert rows_after(60, ahead_s=-YEAR) == {b"row", b"last"}
+    assert rows_after(3600) == {b"last"}, "callers must learn of a purge by the next record"
+    changelog.consumer.close()

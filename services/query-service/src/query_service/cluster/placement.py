@@ -171,10 +171,11 @@ class Placement:
 class ReplicaFactory:
     """Opens replicas with all that they share; each serves once its lag has been below `caught_up_s`.
 
-    `max_recent_rows` says how many changed rows each may remember now.
+    `max_recent_rows` says how many changed rows each may remember now, and `wall_ms` is the clock of their age.
     """
 
     directory: StoreDirectory
+    wall_ms: Callable[[], int]
     loop: asyncio.AbstractEventLoop
     metrics: Metrics
     caught_up_s: float
@@ -208,8 +209,8 @@ class ReplicaFactory:
         progress = Progress(opened.next_offset, self.caught_up_s, time.monotonic)
         progress.note_end_offset(*end)
         changes = Changes(self.loop, self.max_recent_rows, opened.next_offset - 1)
-        wall_ms = self.directory.wall_ms
-        return Replica(definition, topic, partition, opened, progress, changes, self.metrics, wall_ms, self.logged)
+        clock, metrics, logged = self.wall_ms, self.metrics, self.logged
+        return Replica(definition, topic, partition, opened, progress, changes, metrics, clock, logged)
 
     def _prepare(
         self, store: PartitionStore, definition: StoreDefinition, topic: Topic, partition: int, end_offset: int

@@ -16,6 +16,7 @@ from typing_extensions import override
 from query_service.errors import StoreError, StoreFailedError, StoreUnusableError
 from query_service.logged import Logged
 from query_service.storage.replica import Replica, TopicPartition
+from query_service.storage.steady_clock import SteadyClock
 from query_service.storage.topic_facts import TopicFacts
 from statecast_service.kafka import reason
 
@@ -43,12 +44,13 @@ class Changelog(Thread):
     longer has the offset to resume from, the replica starts over from an empty store. When the disk refuses, the batch
     is retried every second; the replica still answers, with a growing lag. `reopen` is ReplicaFactory's. Deletion
     markers that arrived more than `deletions_ms` ago are purged, those of keyed topics once they are checkpointed too.
+    Nothing is purged until the clock is proven.
     """
 
     new_consumer: Callable[[], Consumer]
     reopen: Callable[[Replica, str | None], None]
     facts: TopicFacts
-    wall_ms: Callable[[], int]
+    clock: SteadyClock
     deletions_ms: int
     stall_s: float = 10.0
     """How long a partition that had caught up may bring nothing while its topic grows; then all are read anew."""
@@ -254,11 +256,12 @@ class Changelog(Thread):
             self._next_refresh = time.monotonic() + _REFRESH_INTERVAL_S
             self.facts.refresh()
         self._may_ask = True
+        limit = _MAX_DUE if self.clock.is_proven else 0
         for replica in list(self._replicas.values()):
             self._resume_if_stalled(replica)
             try:
                 checkpointed_offset = self.facts.checkpointed_offset(*replica.topic_partition)
-                if replica.run_maintenance(self.wall_ms() - self.deletions_ms, checkpointed_offset, _MAX_DUE):
+                if replica.run_maintenance(self.clock() - self.deletions_ms, checkpointed_offset, limit):
                     self._next_maintenance = 0.0
                 self._unmaintained.pop(replica.topic_partition, None)
             except StoreError as error:  # also of one that is closed until an empty one can be made

@@ -182,7 +182,7 @@ class Replica:
         self.changes.announce(())
 
     def run_maintenance(self, deletions_before_ms: int, checkpointed_offset: int, limit: int) -> bool:
-        """Purges at most `limit` entries of each kind that are due, and notes on disk when all had been applied.
+        """Purges at most `limit` entries of each kind that are due, or none, and notes when all had been applied.
 
         Of a keyed topic, deletions from `checkpointed_offset` on are kept: the records before them may come again.
         Returns whether more may be due. Raises as PartitionStore.write does, and StoreUnusableError for a corrupt block
@@ -202,7 +202,7 @@ class Replica:
             seen.append(self.store.purge_versions(now_ms - versions_ms, limit))
         if self.progress.serving:
             self.store.note_current(now_ms - self.progress.unread_ms)
-        return limit in seen
+        return 0 < limit in seen
 
     def start_over(self, store: PartitionStore, progress: Progress) -> None:
         """Goes on with an empty store, not serving until it has caught up again."""
