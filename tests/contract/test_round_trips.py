@@ -82,8 +82,11 @@ def messages(draw: st.DrawFn, kind: Descriptor) -> Message:
     for field in fields_of(kind, draw):
         if field.message_type and field.message_type.GetOptions().map_entry:
             value = field.message_type.fields_by_name["value"]
-            assert value.message_type is not None, f"{field.full_name}: maps to scalars are not filled in yet"
-            getattr(message, field.name)[draw(st.text(max_size=5))].CopyFrom(draw(messages(value.message_type)))
+            entries, key = getattr(message, field.name), draw(st.text(max_size=5))
+            if value.message_type is None:
+                entries[key] = draw(scalar(value))
+            else:
+                entries[key].CopyFrom(draw(messages(value.message_type)))
             continue
         values = messages(field.message_type) if field.message_type else scalar(field)
         if field.is_repeated:

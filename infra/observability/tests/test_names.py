@@ -52,7 +52,7 @@ def test_every_metric_that_is_asked_for_exists(expression: str) -> None:
     assert used <= known
 
 
-@pytest.mark.parametrize("metric", ["query_service_replicas_differ", "query_service_disk_bytes"])
+@pytest.mark.parametrize("metric", ["query_service_settings_differ", "query_service_disk_bytes"])
 def test_a_fault_that_nobody_feels_at_first_has_an_alert(metric: str) -> None:
     assert any(metric in PREFIXED.findall(str(rule["expr"])) for rule in rules())
 

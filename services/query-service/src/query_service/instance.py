@@ -19,8 +19,8 @@ from query_service.cluster.membership import Membership
 from query_service.cluster.misplaced_watch import MisplacedWatch
 from query_service.cluster.placement import Placement, ReplicaFactory
 from query_service.cluster.readiness import Readiness
-from query_service.cluster.replicas_watch import ReplicasWatch
 from query_service.cluster.restore_watch import RestoreWatch, terminal_bar
+from query_service.cluster.settings_watch import SettingsWatch
 from query_service.cluster.shard_map import RULES, Member, MemberTracker
 from query_service.cluster.topic_watch import TopicWatch
 from query_service.cluster.view import ClusterEvents, View
@@ -68,8 +68,8 @@ class Instance:
         self._drain_s = settings.drain_s
         metrics = Metrics(CollectorRegistry())
         topics = tuple(sorted((store.name, store.topic) for store in stores if store.topic != store.name))
-        name, address, started_ms = settings.instance_name, settings.address, wall_ms()
-        me = Member(name, address, settings.shard_address, started_ms, topics, settings.zone, RULES, FEATURES)
+        identity = settings.instance_name, settings.address, settings.shard_address, wall_ms()
+        me = Member(*identity, topics, settings.zone, RULES, FEATURES, settings.common)
         view = self._view = View(me, stores, settings.replicas)
         backoff_s, timeout_s = settings.peer_backoff_ms / 1000, settings.peer_timeout_ms / 1000
         peers = self._peers = Peers(backoff_s, timeout_s, time.monotonic, shard_tls(settings))
@@ -103,7 +103,7 @@ class Instance:
             metrics,
         )
         self._misplaced = MisplacedWatch(view, peers.misplaced, metrics)
-        self._replicas_watch = ReplicasWatch(settings.replicas, peers.replicas, metrics)
+        self._settings_watch = SettingsWatch(view, metrics)
         show_restore = terminal_bar(sys.stderr) if sys.stderr.isatty() else lambda _: None
         self._restore_watch = RestoreWatch(view, metrics, show_restore, time.monotonic)
         self._servers = servers_of(settings, view, peers, metrics, checkpoints)
@@ -157,7 +157,7 @@ class Instance:
             self._readiness.update()
             self._restore_watch.update()
             self._misplaced.update()
-            self._replicas_watch.update()
+            self._settings_watch.update()
             if not ready and self._readiness.reason is None:
                 ready = True
                 await self._servers.set_serving(serving=True)

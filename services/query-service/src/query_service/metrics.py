@@ -155,6 +155,6 @@ class Metrics:
         stores_file = "0 while the stores file is wrong, or asks for what only a restart can do; the log says what."
         self.stores_file = gauge("query_service_stores_file_ok", stores_file)
         self.stores_file.set(1)
-        differ = "Peers with another setting of REPLICAS than this instance; the log names them."
-        self.replicas_differ = gauge("query_service_replicas_differ", differ)
+        differ = "Peers with other settings than this instance, where all must have the same; the log names them."
+        self.settings_differ = gauge("query_service_settings_differ", differ)
         self.members = gauge("query_service_members", "Instances in the group, as this one sees it.")

@@ -41,7 +41,7 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     grpc_server: Literal["auto", "native", "grpcio"] = "auto"
     """The gRPC server: `native` is faster, without TLS; `grpcio` can do all; `auto` uses native without TLS."""
     zone: Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{0,200}$")] = ""
-    """The zone of the instance: replicas of a partition spread over as many zones as possible. Empty for none."""
+    """The zone of the instance, or empty at all: replicas of a partition spread over as many zones as possible."""
     advertised_host: Annotated[str | None, Field(pattern="^[^|\\s]+$")] = None
     """The host at which others reach this instance; empty takes the host."""
     metrics_host: NonEmpty = "127.0.0.1"
@@ -155,6 +155,12 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
         if problems:
             raise ValueError("; ".join(problems))
         return self
+
+    @property
+    def common(self) -> dict[str, str]:
+        """The settings that must be the same at all instances, as texts by their names."""
+        zone = "set" if self.zone else "empty"
+        return {"REPLICAS": str(self.replicas), "REPLACE_AFTER_S": f"{self.replace_after_s:g}", "ZONE": zone}
 
     @property
     def instance_name(self) -> str:

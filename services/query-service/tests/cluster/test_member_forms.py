@@ -4,7 +4,7 @@ from query_service.cluster.shard_map import Member
 from query_service.server.shard_channel import FEATURES, member_of, message_of
 from statecast.shard.v1 import shard_service_pb2 as shard
 
-MEMBER = Member("query-1", "q1:50051", "q1:50061", 1_764_000_000_000, (("rows", "rows.g2"),), "a", 1, FEATURES)
+MEMBER = Member("query-1", "q1:50051", "q1:50061", 1_764_000_000_000, (("rows", "rows.g2"),), "a", 1, FEATURES, {"REPLICAS": "3"})
 UNKNOWN = b"\xfa\x07\x04more"
 """Field 127, which only a newer build knows."""
 
@@ -23,7 +23,7 @@ def test_the_facts_of_a_newer_member_are_taken_as_far_as_they_are_known() -> Non
     member = member_of(received)
 
     assert member == MEMBER
-    assert member.facts == (MEMBER.topics, "a", 9, FEATURES)
+    assert member.facts == (MEMBER.topics, "a", 9, FEATURES, {"REPLICAS": "3"})
 
 
 def test_a_member_of_0_2_0_has_the_features_of_that_release() -> None:

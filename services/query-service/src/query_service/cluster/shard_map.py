@@ -28,7 +28,7 @@ class Member:
     These are its identity; `facts` has all else. `topics` lists, as (store, topic), the stores that read a topic of
     another name: a new generation. Stores that are added while it runs join the list; the member stays the same.
     `zone` is empty for none. `version` is the highest version of the rules that it knows, and `features` has the names
-    of the contract's features that it has.
+    of the contract's features that it has. `settings` has those that must be the same at all members, by their names.
     """
 
     instance: str
@@ -39,11 +39,12 @@ class Member:
     zone: str = field(default="", compare=False)
     version: int = field(default=0, compare=False)
     features: frozenset[str] = field(default=frozenset(), compare=False)
+    settings: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def facts(self) -> tuple[object, ...]:
         """All that may differ between two that are equal."""
-        return self.topics, self.zone, self.version, self.features
+        return self.topics, self.zone, self.version, self.features, self.settings
 
     @property
     def client_id(self) -> str:

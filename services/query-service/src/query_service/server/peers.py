@@ -129,8 +129,6 @@ class Peer(RoutedPeer):
         self._instance = member.instance
         self._timeout_s = timeout_s
         self._strangers = Logged()
-        self.replicas = 0
-        """Its setting REPLICAS, as it said last; zero until then, and when it does not say it."""
         self.was_asked = False
         """Whether it has listed its partitions, or failed to, at least once."""
         self._has_failed = asyncio.Event()
@@ -163,7 +161,7 @@ class Peer(RoutedPeer):
                 _log.warning(event, member=self._instance, answers=answer.instance)
             raise UnreachableError(event)
         self._listed = listed = before.after(answer)
-        self.replicas, self.misplaced = answer.replicas, listed.misplaced
+        self.misplaced = listed.misplaced
         return listed.held
 
     async def close(self) -> None:
@@ -231,10 +229,6 @@ class Peers:
     def misplaced(self) -> Iterable[MisplacedAt]:
         """Returns the misplaced groups of each peer."""
         return [peer.misplaced for peer in self._peers.values()]
-
-    def replicas(self) -> dict[str, int]:
-        """Returns the setting REPLICAS of each peer by its name, as it said last; zero when it does not say it."""
-        return {member.instance: peer.replicas for member, peer in self._peers.items()}
 
     async def served_by(self, member: Member) -> frozenset[StorePartition]:
         """Returns the partitions that a member says it serves; none when it does not answer."""

@@ -52,16 +52,17 @@ def message_of(member: Member) -> shard.Member:
         zone=member.zone,
         features=[shard.Feature.Value(name) for name in sorted(member.features)],
         topics=[shard.StoreTopic(store=store, topic=topic) for store, topic in member.topics],
+        settings=member.settings,
     )
 
 
 def member_of(message: shard.Member) -> Member:
     """Returns the member that told its facts; of a newer version, those that this one knows."""
     topics = tuple((each.store, each.topic) for each in message.topics)
-    name, address, shard_address = message.instance, message.address, message.shard_address
+    identity = message.instance, message.address, message.shard_address, message.started_ms
     known = {each for each in message.features if each in shard.Feature.values()}
     features = frozenset(map(shard.Feature.Name, known)) or _FEATURES_OF_0_2
-    return Member(name, address, shard_address, message.started_ms, topics, message.zone, message.version, features)
+    return Member(*identity, topics, message.zone, message.version, features, dict(message.settings))
 
 
 def members_at(addresses: Collection[str], tls: Tls | None) -> dict[str, Member]:
