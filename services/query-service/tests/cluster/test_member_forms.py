@@ -4,7 +4,8 @@ from query_service.cluster.shard_map import Member
 from query_service.server.shard_channel import FEATURES, member_of, message_of
 from statecast.shard.v1 import shard_service_pb2 as shard
 
-MEMBER = Member("query-1", "q1:50051", "q1:50061", 1_764_000_000_000, (("rows", "rows.g2"),), "a", 1, FEATURES, {"REPLICAS": "3"})
+IDENTITY = ("query-1", "q1:50051", "q1:50061", 1_764_000_000_000)
+MEMBER = Member(*IDENTITY, (("rows", "rows.g2"),), "a", 1, FEATURES, {"REPLICAS": "3"})
 UNKNOWN = b"\xfa\x07\x04more"
 """Field 127, which only a newer build knows."""
 

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import math
+import re
 from collections.abc import Callable
 
 import pytest
@@ -38,6 +39,19 @@ def test_what_does_not_fit_fails_key_by_key() -> None:
     assert 3 <= len(kept) < 10
     assert [result.index for result in cut.results] == list(range(10))
     assert {result.error.code for result in failed} == {RESOURCE_EXHAUSTED}
+
+
+@pytest.mark.parametrize("others", [0, 2])
+def test_a_result_that_would_not_fit_alone_names_its_size_and_the_way_out(others: int) -> None:
+    large = BatchGetStatesResponse()
+    for index in range(others):
+        large.results.add(index=index).state.payload = b"row"
+    large.results.add(index=7).state.payload = b"x" * (4_000 if others else 3_000)
+    cut = BatchGetStatesResponse.FromString(capped(large.SerializeToString(), 3_000))
+
+    assert [(each.index, each.error.code) for each in cut.results][-1] == (7, RESOURCE_EXHAUSTED)
+    assert re.search(r"it has [34]0\d\d bytes, .* 3000: accept more by max_response_", cut.results[-1].error.message)
+    assert [each.state.payload for each in cut.results[:-1]] == [b"row"] * others
 
 
 def test_ranges_fail_before_keys_do() -> None:

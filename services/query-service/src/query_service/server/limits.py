@@ -81,20 +81,24 @@ def response_limit(request: query_service_pb2.BatchGetStatesRequest | query_serv
 def capped(encoded: bytes, max_bytes: int) -> bytes:
     """Returns a BatchGetStatesResponse that is small enough: results that are too large are replaced by errors.
 
-    Ranges are replaced before keys, and from the last on.
+    Ranges are replaced before keys, and from the last on. One that would not fit alone either tells its size.
     """
     if len(encoded) <= max_bytes:
         return encoded
     response, size = query_service_pb2.BatchGetStatesResponse.FromString(encoded), len(encoded)
     results: Iterable[query_pb2.KeyResult | query_pb2.RangeResult]
     results = chain(reversed(response.ranges), reversed(response.results))
+    is_alone = len(response.ranges) + len(response.results) == 1
     for result in results:
         if size <= max_bytes:
             break
-        size -= result.ByteSize()
-        index = result.index
+        index, result_bytes = result.index, result.ByteSize()
         result.Clear()
         result.index = index
-        fill_key_error(result.error, TooLargeError())
-        size += result.ByteSize()
+        failure = TooLargeError()
+        if is_alone or result_bytes > max_bytes:
+            way_out = "accept more by max_response_bytes, which MAX_ANSWER_BYTES bounds"
+            failure = TooLargeError(f"it has {result_bytes} bytes, and the response may have {max_bytes}: {way_out}")
+        fill_key_error(result.error, failure)
+        size += result.ByteSize() - result_bytes
     return response.SerializeToString()
