@@ -207,7 +207,7 @@ async def test_a_token_that_never_ends_is_refused_by_gateway_or_edge(edge: EdgeB
 
 
 async def test_a_handshake_with_too_many_headers_is_answered(edge: EdgeBehindGateway) -> None:
-    """Envoy allows a hundred, and the library 128."""
+    """Envoy allows a hundred, and the edge 128."""
     host, port = edge.address.split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     lines = "".join(f"X-{number}: 1\r\n" for number in range(130))

@@ -161,7 +161,7 @@ class GatewayRequiredError(HandshakeError, code="gateway_required", http_status=
 
 
 class TooManyHeadersError(HandshakeError, code="too_many_headers", http_status=431):
-    """The call has more headers than the edge reads; a handshake with so many is answered 431 without a body."""
+    """The call or handshake has more headers than the edge reads."""
 
 
 class OriginRefusedError(HandshakeError, code="origin_refused", http_status=403):

@@ -68,7 +68,7 @@ async def test_more_headers_than_a_gateway_checks_are_refused(edge: RunningEdge,
         answer = await answer_to(edge, path, more, UPGRADE if path in SOCKETS else "")
 
         assert answer.startswith("HTTP/1.1 431 ")
-        assert path in SOCKETS or "too_many_headers" in answer
+        assert "too_many_headers" in answer
 
 
 async def test_what_trails_a_body_is_no_header(edge: RunningEdge) -> None:

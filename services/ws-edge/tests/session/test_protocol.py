@@ -85,18 +85,28 @@ async def answer_to(edge: RunningEdge, request: str) -> bytes:
     ("more", "status"),
     [
         ("".join(f"X-{number}: 1\r\n" for number in range(129)), 431),
-        (f"X-Long: {'x' * 9000}\r\n", 431),
+        (f"X-Long: {'x' * 9000}\r\n", 403),
         ("Content-Length: 4\r\n", 400),
         ("Transfer-Encoding: chunked\r\n", 400),
+        ("Sec-WebSocket-Version: 8\r\n", 400),
+        (f"Sec-WebSocket-Key: {'A' * 20}==\r\n", 400),
+        ("Sec-WebSocket-Key: é\r\n", 400),
     ],
 )
-async def test_a_handshake_that_cannot_be_parsed_is_answered_and_closed(
+async def test_a_handshake_that_opens_no_socket_is_answered_and_closed(
     edge: RunningEdge, more: str, status: int
 ) -> None:
     answer = await answer_to(edge, f"{HANDSHAKE}{more}\r\n")
 
     assert answer.startswith(f"HTTP/1.1 {status} ".encode())
     await until(lambda: not edge.parts.server.server_state.connections)
+
+
+async def test_no_other_request_opens_a_socket(edge: RunningEdge) -> None:
+    for old, new in (("GET", "POST"), ("HTTP/1.1", "HTTP/1.0"), ("/v1", "/é")):
+        answer = await answer_to(edge, HANDSHAKE.replace(old, new) + "\r\n")
+
+        assert answer.startswith(b"HTTP/1.1 400 ")
 
 
 async def test_a_refused_handshake_is_no_error_in_the_logs(edge: RunningEdge, caplog: pytest.LogCaptureFixture) -> None:
