@@ -14,7 +14,7 @@ from statecast.push.v2.order_updates_pb2 import OrderUpdatesRequest
 from statecast.push.v2.push_pb2 import ServerFrame
 from ws_edge.codec.bodies import View, json_bytes, rfc3339
 from ws_edge.codec.frames import Codec, PlaceFrame, Sink, wire
-from ws_edge.codec.requests import ClientRequest, WatchRequest, filled, known_fields, one_line
+from ws_edge.codec.requests import ClientRequest, WatchRequest, one_line, values_of
 from ws_edge.errors import EdgeError, MalformedFrameError
 from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState, StoreKey
@@ -185,8 +185,8 @@ def _request(document: Any) -> OrderUpdatesRequest:
     if not isinstance(document, dict):
         raise MalformedFrameError("the frame is not a JSON object")
     try:
-        request = filled(OrderUpdatesRequest(), known_fields(document, OrderUpdatesRequest.DESCRIPTOR, []))
-    except (ValueError, TypeError, RecursionError) as error:
+        request = OrderUpdatesRequest(**values_of(document, OrderUpdatesRequest.DESCRIPTOR, []))
+    except ValueError as error:
         raise MalformedFrameError(f"the request is not an OrderUpdatesRequest: {one_line(error)}") from error
     if request.type not in TYPES:
         raise MalformedFrameError(f"type is {request.type[:80]!r}: it must be one of {', '.join(TYPES)}")

@@ -62,6 +62,20 @@ def test_a_watch_of_many_rows_is_a_range() -> None:
     assert (watch.token, watch.interval_ms) == ("t", 0)
 
 
+def test_a_watch_is_read_in_any_form_of_its_json() -> None:
+    watch = {**MARKETS, "limit": "20", "intervalMs": 1e3, "sortFrom": "a", "sort_to": None, "steps": None}
+
+    assert only(read(watch=[{"id": "1", **watch}])) == only(
+        read(watch=[{"id": 1, **MARKETS, "limit": 20, "interval_ms": 1000, "sort_from": "a"}])
+    )
+
+
+def test_a_field_that_holds_something_else_is_named() -> None:
+    step = {"store": "matches", "group_field": 5}
+
+    assert str(refusal(**MARKETS, steps=[step]).error) == "it is no watch: steps.group_field is 5: it must be a text"
+
+
 def test_a_watch_of_one_row_is_a_key() -> None:
     watch = only(read(watch=[{"id": 1, "store": "market-by-key", "group": "k"}]))
 
@@ -158,6 +172,13 @@ def test_unknown_fields_are_ignored_and_named() -> None:
         ({"store": "market-by-key", "group": "k", "sort_from": "a"}, "malformed_watch"),
         ({"store": "odds", "group": "k"}, "unknown_store"),
         ({"steps": 5}, "malformed_watch"),
+        ({**MARKETS, "steps": [5]}, "malformed_watch"),
+        ({**MARKETS, "fields": "name"}, "malformed_watch"),
+        ({**MARKETS, "fields": [None]}, "malformed_watch"),
+        ({**MARKETS, "group": 5}, "malformed_watch"),
+        ({**MARKETS, "limit": True}, "malformed_watch"),
+        ({**MARKETS, "limit": 2**32}, "malformed_watch"),
+        ({**MARKETS, "reverse": 1}, "malformed_watch"),
     ],
 )
 def test_a_wrong_watch_is_refused_by_its_id(watch: dict[str, Any], code: str) -> None:

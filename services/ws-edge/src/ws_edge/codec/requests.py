@@ -2,17 +2,16 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from google.protobuf import json_format
-from google.protobuf.descriptor import Descriptor
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import DecodeError
 from google.protobuf.struct_pb2 import Value
 
-from statecast.push.v2.push_pb2 import ClientFrame, Watch
+from statecast.push.v2.push_pb2 import ClientFrame, Renew, Watch
 from statecast_service.settings import suggest
 from ws_edge.errors import MalformedFrameError, MalformedWatchError, RequestError
 from ws_edge.model.questions import Question, question_of
@@ -20,7 +19,6 @@ from ws_edge.model.states import Path
 from ws_edge.model.steps import MAX_STEPS, Step, step_of
 from ws_edge.model.stores import FindStore, Store, check_key_part
 
-M = TypeVar("M", bound=Message)
 MAX_ID = 2**32 - 1
 MAX_UNKNOWN = 16
 """Most unknown fields of a watch, or of a frame beside its watches, that are named."""
@@ -31,6 +29,13 @@ MAX_DEPTH = 16
 MARKS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 """A text without an end is a mark as well: else each quote in it would be looked at as its beginning, for seconds."""
 OPENING, CLOSING = frozenset("[{"), frozenset("]}")
+AN_OBJECT, A_TEXT, A_BOOLEAN, A_NUMBER = "an object", "a text", "true or false", "a whole number"
+KINDS = {
+    FieldDescriptor.CPPTYPE_MESSAGE: AN_OBJECT,
+    FieldDescriptor.CPPTYPE_STRING: A_TEXT,
+    FieldDescriptor.CPPTYPE_BOOL: A_BOOLEAN,
+}
+"""What fields hold in JSON; all others hold whole numbers."""
 AN_ID = f"an id is a whole number from 1 to {MAX_ID}"
 CHANNEL_FIELDS = frozenset({"id", "channel", "token", "below"})
 """The token is ignored: a channel begins anew, and its places resume."""
@@ -105,7 +110,7 @@ def read_json(text: str | bytes, find: FindStore) -> ClientRequest:
     if not isinstance(document, dict):
         raise MalformedFrameError("the frame is not a JSON object")
     request = ClientRequest()
-    document = known_fields(document, ClientFrame.DESCRIPTOR, request.unknown)
+    document = {each.name: value for each, value in known_fields(document, ClientFrame.DESCRIPTOR, request.unknown)}
     for value in _list(document, "unwatch", request):
         ended = _id_of(value)
         if ended is None:
@@ -116,7 +121,8 @@ def read_json(text: str | bytes, find: FindStore) -> ClientRequest:
         _read_watch(value, find, request)
     renew, ping = document.get("renew"), document.get("ping")
     if renew is not None:
-        ticket = renew.get("ticket") if isinstance(renew, dict) else None
+        fields = known_fields(renew, Renew.DESCRIPTOR, request.unknown, "renew.") if isinstance(renew, dict) else ()
+        ticket = {each.name: value for each, value in fields}.get("ticket")
         if isinstance(ticket, str):
             request.ticket = ticket
         else:
@@ -151,42 +157,39 @@ def watch_request(message: Watch, find: FindStore) -> WatchRequest:
 
 def known_fields(
     document: Mapping[str, Any], message: Descriptor, unknown: list[UnknownField], above: str = ""
-) -> dict[str, Any]:
-    """Returns the document with the fields that the message and its submessages have.
+) -> Iterator[tuple[FieldDescriptor, Any]]:
+    """Yields the fields that the message has, with their values, but none that is null.
 
-    Adds others to `unknown`, as long as that has fewer than MAX_UNKNOWN. Watches in a frame stay as they are: they are
-    read by themselves.
+    Adds others to `unknown`, as long as that has fewer than MAX_UNKNOWN.
     """
-    fields, kept = _messages_of(message), dict[str, Any]()
+    fields = _fields_of(message)
     for name, value in document.items():
-        if name not in fields:
-            if len(unknown) >= MAX_UNKNOWN:
-                continue
-            shown = above + name[:80].encode(errors="backslashreplace").decode()
-            hint = suggest(shown.removeprefix(above), list(message.fields_by_name))
-            unknown.append(UnknownField(shown, f"{shown} is unknown and ignored; {hint}"))
-        elif (below := fields[name]) is None or below is Watch.DESCRIPTOR:
-            kept[name] = value
+        known = fields.get(name)
+        if known is None and len(unknown) < MAX_UNKNOWN:
+            shown = name[:80].encode(errors="backslashreplace").decode()
+            hint = suggest(shown, list(message.fields_by_name))
+            unknown.append(UnknownField(above + shown, f"{above}{shown} is unknown and ignored; {hint}"))
+        elif known is not None and value is not None:
+            yield known, value
+
+
+def values_of(
+    document: Mapping[str, Any], message: Descriptor, unknown: list[UnknownField], above: str = ""
+) -> dict[str, Any]:
+    """Returns the values of a message in JSON as its class takes them; `unknown` is as for `known_fields`.
+
+    A whole number may have any form that proto3 JSON allows. Raises ValueError for what no field of its kind holds.
+    """
+    values = dict[str, Any]()
+    for known, value in known_fields(document, message, unknown, above):
+        name = above + known.name
+        if known.is_repeated and not isinstance(value, list):
+            raise ValueError(f"{name} is {_shown(value)}: it must be a list")
+        if known.is_repeated:
+            values[known.name] = [_value_of(each, known, name, unknown) for each in value]
         else:
-            parts = value if isinstance(value, list) else [value]
-            known = [
-                known_fields(each, below, unknown, f"{above}{name}.") if isinstance(each, dict) else each
-                for each in parts
-            ]
-            kept[name] = known if isinstance(value, list) else known[0]
-    return kept
-
-
-def filled(message: M, document: dict[str, Any]) -> M:
-    """Fills a message from its JSON. Raises ValueError, TypeError or RecursionError when the JSON does not fit."""
-    try:
-        json_format.ParseDict(document, message)
-    except json_format.ParseError as error:
-        raise ValueError(str(error)) from error
-    except SystemError as error:  # by protobuf, when the name of a field is no Unicode
-        raise ValueError("the name of a field has half of a character") from error
-    message.SerializeToString()
-    return message
+            values[known.name] = _value_of(value, known, name, unknown)
+    return values
 
 
 def one_line(error: Exception) -> str:
@@ -205,8 +208,8 @@ def _read_watch(value: Any, find: FindStore, request: ClientRequest) -> None:
         return
     unknown = list[UnknownField]()
     try:
-        message = filled(Watch(), known_fields({**value, "id": watch_id}, Watch.DESCRIPTOR, unknown))
-    except (ValueError, TypeError, RecursionError) as error:
+        message = Watch(**values_of(value, Watch.DESCRIPTOR, unknown))
+    except ValueError as error:
         refusal = MalformedWatchError(f"it is no watch: {one_line(error)}")
         request.watches.append(RefusedWatch(watch_id, refusal))
         return
@@ -275,6 +278,17 @@ def _below(message: Watch) -> dict[Path, str]:
     return {tuple(each.path): each.token for each in message.below}
 
 
+def _value_of(value: Any, known: FieldDescriptor, name: str, unknown: list[UnknownField]) -> Any:
+    kind, below = KINDS.get(known.cpp_type, A_NUMBER), known.message_type
+    if below is not None and isinstance(value, dict):
+        return values_of(value, below, unknown, f"{name}.")
+    if (kind is A_TEXT and isinstance(value, str)) or (kind is A_BOOLEAN and isinstance(value, bool)):
+        return value
+    if kind is A_NUMBER and (number := _whole(value)) is not None:
+        return number
+    raise ValueError(f"{name} is {_shown(value)}: it must be {kind}")
+
+
 def _list(document: Mapping[str, Any], name: str, request: ClientRequest) -> list[Any]:
     value = document.get(name)
     if value is None or isinstance(value, list):
@@ -284,14 +298,18 @@ def _list(document: Mapping[str, Any], name: str, request: ClientRequest) -> lis
 
 
 def _id_of(value: Any) -> int | None:
-    """Returns the id from any form that proto3 JSON allows; None when it is invalid."""
+    """Returns the id; None when it is invalid."""
+    number = _whole(value)
+    return number if number is not None and 0 < number <= MAX_ID else None
+
+
+def _whole(value: Any) -> int | None:
+    """Returns a whole number of any form that proto3 JSON allows; None for other values."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= len(str(MAX_ID)):
-        value = int(value)
+        return int(value)
     if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MAX_ID:
-        return None
-    return value
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _document(text: str | bytes) -> Any:
@@ -330,6 +348,6 @@ def _shown(value: Any) -> str:
 
 
 @cache
-def _messages_of(message: Descriptor) -> dict[str, Descriptor | None]:
-    """Returns the message type of each field, by all of its names in JSON; None for fields of other types."""
-    return {name: each.message_type for each in message.fields for name in (each.name, each.camelcase_name)}
+def _fields_of(message: Descriptor) -> dict[str, FieldDescriptor]:
+    """Returns the fields by all of their names in JSON."""
+    return {name: each for each in message.fields for name in (each.name, each.camelcase_name)}

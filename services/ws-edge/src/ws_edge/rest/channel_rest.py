@@ -68,7 +68,7 @@ class ChannelRest:
     async def put(self, request: Request, channel: str, name: str) -> Response:
         """Adds a watch, or replaces the one with its name. Sockets that watch the channel get its rows from now on."""
         consumer = await self.identify(request)
-        body = await body_of(request, NamedWatch())
+        body = await body_of(request, NamedWatch)
         if body.name not in ("", name):
             raise MalformedFrameError(
                 f"the body names the watch {body.name[:80]!r}, the path {name[:80]!r}: leave it out"

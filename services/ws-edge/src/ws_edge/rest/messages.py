@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 
 from statecast.push.v2.push_pb2 import ErrorBody, Problem
 from ws_edge.codec.bodies import json_bytes
-from ws_edge.codec.requests import filled, one_line
+from ws_edge.codec.requests import UnknownField, one_line, values_of
 from ws_edge.errors import MalformedFrameError
 from ws_edge.model.documents import message_document
 
@@ -33,13 +33,17 @@ def failure(status: int, code: str, message: str, headers: Any = None) -> Respon
     return Response(json_bytes(body), status_code=status, headers=headers, media_type=JSON)
 
 
-async def body_of(request: Request, message: M) -> M:
-    """Fills the message from the body of a request. Raises MalformedFrameError, also for an unknown field."""
-    name = type(message).DESCRIPTOR.name
+async def body_of(request: Request, kind: type[M]) -> M:
+    """Returns the message in the body of a request. Raises MalformedFrameError, also for an unknown field."""
+    descriptor: Any = kind.DESCRIPTOR
+    name, unknown = descriptor.name, list[UnknownField]()
     try:
         document = json.loads(await request.body())
         if not isinstance(document, dict):
             raise MalformedFrameError(f"the body is not a JSON object: send a {name}, as /openapi.json describes it")
-        return filled(message, document)
-    except (ValueError, TypeError, RecursionError) as error:
+        message = kind(**values_of(document, descriptor, unknown))
+    except (ValueError, RecursionError) as error:
         raise MalformedFrameError(f"the body is not a {name}: {one_line(error)}") from error
+    if unknown:
+        raise MalformedFrameError(f"the body is not a {name}: {unknown[0].name} is unknown")
+    return message

@@ -85,7 +85,7 @@ class StaffRest:
     async def revoke(self, request: Request) -> Response:
         """Staff only: refuses the consumer from now on, and closes the consumer's sockets with 4403."""
         check_staff(await self.identify(request), "revoking")
-        body = await body_of(request, RevocationRequest())
+        body = await body_of(request, RevocationRequest)
         if not body.consumer:
             raise MalformedFrameError("consumer is empty: name the consumer by its custom id")
         revocation = await self.revocations.revoke(_principal(body.consumer, body.username))
