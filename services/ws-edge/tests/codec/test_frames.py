@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from google.protobuf import json_format
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
 
 from statecast.odds.v1.market_pb2 import Market, Outcome
 from statecast.push.v2.push_pb2 import (
@@ -15,6 +17,7 @@ from statecast.push.v2.push_pb2 import (
     ClientFrame,
     Ended,
     Hello,
+    NamedWatch,
     Ping,
     Problem,
     Reconnect,
@@ -235,6 +238,21 @@ def test_frames_of_json_are_proto3_json_of_the_contract(name: str) -> None:
 def test_every_frame_of_json_can_be_read_by_the_contract() -> None:
     for text in edge_frames(JSON).values():
         json_format.Parse(text, ServerFrame())
+
+
+def kinds_of(message: Any) -> set[int]:
+    """Returns the kinds of the fields of a message and of those below it, but not of rows."""
+    below = [field.message_type for field in message.fields if field.message_type and field.name != "rows"]
+    return {field.cpp_type for field in message.fields}.union(*map(kinds_of, below))
+
+
+@pytest.mark.parametrize("message", [ServerFrame, NamedWatch])
+def test_frames_consist_of_what_is_the_same_in_json(message: type[Message]) -> None:
+    """64-bit numbers, enums and well-known types are not: rows alone have them, and are written in their own way."""
+    kinds = kinds_of(message.DESCRIPTOR)
+    kind = FieldDescriptor
+
+    assert kinds <= {kind.CPPTYPE_MESSAGE, kind.CPPTYPE_STRING, kind.CPPTYPE_BOOL, kind.CPPTYPE_UINT32}
 
 
 def test_a_frame_of_many_rows_is_one_message() -> None:

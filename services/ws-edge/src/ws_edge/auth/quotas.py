@@ -250,5 +250,5 @@ def network_of(address: str) -> str:
     except ValueError:
         return address
     if not isinstance(parsed, IPv6Address):
-        return str(parsed)
+        return address
     return str(parsed.ipv4_mapped or ip_network((int(parsed), IPV6_PREFIX_BITS), strict=False))

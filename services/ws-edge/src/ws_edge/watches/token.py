@@ -6,6 +6,7 @@ where it names one, it decodes to an epoch that no topic has, so the place begin
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -46,9 +47,9 @@ def mask_of(question: Question, fields: tuple[str, ...], consumer: Consumer) -> 
     """Returns the masks of a question. They differ when anything differs that may change the rows of the answer."""
     store, reader = question.store, reader_of(question.store, consumer)
     asked = store.name, question.group, question.sort_from, question.sort_to, question.limit, question.reverse
-    parts = VERSION, *map(str, asked), "\1".join(fields), repr(store.rule), repr(store.private), reader
-    mask = _digest("\0".join(parts))
-    return Mask(mask, mask ^ (_digest(store.kind) | MAX_EPOCH + 1))
+    rights, message = _parts_of(store)
+    mask = _digest("\0".join((VERSION, *map(str, asked), "\1".join(fields), rights, reader)))
+    return Mask(mask, mask ^ message)
 
 
 def reader_of(store: Store, consumer: Consumer) -> str:
@@ -89,6 +90,12 @@ def varint(number: int) -> bytes:
         number >>= 7
     content.append(number)
     return bytes(content)
+
+
+@lru_cache(maxsize=1024)
+def _parts_of(store: Store) -> tuple[str, int]:
+    """Returns the part of the first mask that says who may see what, and the difference of the second from it."""
+    return f"{store.rule!r}\0{store.private!r}", _digest(store.kind) | MAX_EPOCH + 1
 
 
 def _digest(text: str) -> int:
