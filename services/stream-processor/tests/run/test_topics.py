@@ -118,6 +118,7 @@ def consumer(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
     consumer = MagicMock()
     consumer.list_topics.return_value.topics = {"letters": MagicMock(partitions=[0])}
     consumer.get_watermark_offsets.return_value = (0, 3)
+    consumer.poll.return_value.partition.return_value = 0
     monkeypatch.setattr(module, "connect", lambda *_: consumer)
     return consumer
 
@@ -145,10 +146,14 @@ def test_a_topic_that_stays_without_a_leader_cannot_be_read(consumer: MagicMock)
         list(read_records(KafkaSettings(), "letters", {}, timeout_s=0))
 
 
-def test_reading_ends_where_the_partition_does(consumer: MagicMock) -> None:
+def test_reading_ends_where_the_partitions_do_which_are_read_side_by_side(consumer: MagicMock) -> None:
+    consumer.list_topics.return_value.topics = {"letters": MagicMock(partitions=range(200))}
     consumer.poll.return_value.error.return_value = KafkaError(KafkaError._PARTITION_EOF)
+    consumer.poll.return_value.partition.side_effect = range(200)
 
     assert list(read_records(KafkaSettings(), "letters", {})) == []
+    # Each assignment takes the client most of a second.
+    consumer.assign.assert_called_once()
 
 
 @pytest.mark.kafka

@@ -74,7 +74,7 @@ class DeadLetter:
 
 
 def read_dead_letters(kafka: KafkaSettings, topic: str, starts: Mapping[int, int]) -> Iterator[DeadLetter]:
-    """Yields every letter from `starts`, by default the first, to the ends of now, in order. Raises KafkaException."""
+    """Yields every letter from `starts`, by default the first, to the ends of now, as read_records does."""
     for message in read_records(kafka, topic, starts):
         partition, offset = cast(int, message.partition()), cast(int, message.offset())
         yield DeadLetter(partition, offset, message.key(), message.value(), tuple(headers_of(message)))
@@ -133,7 +133,7 @@ class _Letters:
             self.known[change] = None
             if len(self.known) > MAX_KNOWN:
                 self.known.popitem(last=False)
-            # Partitions are read one by one: a later letter of the same change may have been counted.
+            # Partitions are read side by side: a later letter of the same change may have been counted.
             for count in (self.together, *self.by_pipeline.values()):
                 count.changes.discard(change)
         elif not letter.is_readable:

@@ -45,6 +45,8 @@ LEADERLESS = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILAB
 LOG_AGAIN_S = 10.0
 READER_GROUP = "stream-processor-replay"
 """Only named because Kafka's client needs one: no offset is ever committed to it."""
+FETCH_WAIT_MS = 10
+"""How long the broker waits for records before it answers that there are none."""
 READ_BACK_FACTOR = 16
 """By how much each step back from the end of a topic is longer than the one before."""
 MIN_RECORD_BYTES = 2 * BESIDE_PAYLOAD
@@ -243,22 +245,33 @@ class Topics:
 def read_records(
     kafka: KafkaSettings, topic: str, starts: Mapping[int, int], timeout_s: float = 10.0
 ) -> Iterator[Message]:
-    """Yields every record from `starts`, by default the first, to the ends of now, in order. Raises KafkaException.
+    """Yields every record from `starts`, by default the first, to the ends of now. Raises KafkaException.
 
-    Records of transactions that were aborted, or are open, are left out, as Kafka's client does by itself.
+    Those of a partition come in their order. Records of transactions that were aborted, or are open, are left out, as
+    Kafka's client does by itself.
     """
     group = {"group.id": READER_GROUP, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
-    consumer = connect(Consumer, kafka, {**group, "enable.partition.eof": True})
+    consumer = connect(Consumer, kafka, {**group, "enable.partition.eof": True, "fetch.wait.max.ms": FETCH_WAIT_MS})
     try:
+        unread, positions = {}, []
         for number in consumer.list_topics(topic, timeout=timeout_s).topics[topic].partitions:
             first, end = _bounds(consumer, TopicPartition(topic, number), timeout_s)
             offset = max(first, starts.get(number, first))
-            consumer.assign([TopicPartition(topic, number, offset)])
+            if offset < end:
+                unread[number] = end
+                positions.append(TopicPartition(topic, number, offset))
+        # All at once: a partition alone takes the client most of a second.
+        consumer.assign(positions)
+        while unread:
+            message = _poll(consumer, topic, timeout_s)
+            number, offset = cast(int, message.partition()), cast(int, message.offset())
+            is_record = message.error() is None
+            if is_record and offset < unread.get(number, 0):
+                yield message
             # The client is slow to tell the end of the partition, which a transaction's marker may be.
-            while offset < end and (message := _poll(consumer, topic, timeout_s)) is not None:
-                offset = cast(int, message.offset()) + 1
-                if offset <= end:
-                    yield message
+            if number in unread and not (is_record and offset + 1 < unread[number]):
+                del unread[number]
+                consumer.incremental_unassign([TopicPartition(topic, number)])
     finally:
         consumer.close()
 
@@ -278,17 +291,15 @@ def _bounds(consumer: Consumer, partition: TopicPartition, timeout_s: float) -> 
         time.sleep(LEADER_POLL_S)
 
 
-def _poll(consumer: Consumer, topic: str, timeout_s: float) -> Message | None:
-    """Returns the next record; None at the end of the partition.
+def _poll(consumer: Consumer, topic: str, timeout_s: float) -> Message:
+    """Returns the next record, or the end of a partition as an error.
 
     Raises KafkaException, which names an ACL that is missing.
     """
     while (message := consumer.poll(timeout_s)) is not None:
         error = message.error()
-        if error is None:
+        if error is None or error.code() == KafkaError._PARTITION_EOF:
             return message
-        if error.code() == KafkaError._PARTITION_EOF:
-            return None
         # Partitions that are assigned are read without the group, which Kafka's client asks about all the same.
         if error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
             raise KafkaException(reason(error, "Read", topic))
