@@ -12,7 +12,7 @@ from stream_processor.metrics import Metrics
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run.first_loads import FirstLoads
 from stream_processor.run.plan import QueryPlan, plan, topics_of
-from stream_processor.run.restarts import MAX_PAUSE_S, STEADY_S, DayClock, Restarts
+from stream_processor.run.restarts import FULL_PAUSE_S, MAX_PAUSE_S, STEADY_S, DayClock, Restarts
 from stream_processor.run.starts import Slots, Starts, Waiting
 from stream_processor.run.watch import WatchedQuery
 from testkit.stream_processor.fakes import FakeQuery, FakeTasks
@@ -23,6 +23,7 @@ REASON = f"{JOIN} waits for the first checkpoint of {TABLE}, which it joins"
 STANDS_STILL = f"{JOIN} waits for {TABLE}, which stands still"
 
 
+FULL = "its checkpoint or Spark's directory cannot be written: No space left on device"
 SPARK_IS_SHORT = "the executors give 1 task slots"
 
 
@@ -70,10 +71,10 @@ class Run:
             raise self.again_error
         return again, Prepared()
 
-    def fail(self, name: str) -> None:
+    def fail(self, name: str, reason: str = "no disk") -> None:
         """Ends the query, as one that has failed, and looks."""
         query = cast(Any, self.query(name).query)
-        query.isActive, query._error = False, RuntimeError("no disk")
+        query.isActive, query._error = False, RuntimeError(reason)
         self.starts.take_failed()
 
     def look(self, after_s: float = 0.0) -> list[str]:
@@ -273,6 +274,19 @@ def test_a_full_disk_is_waited_for_and_is_no_failure(both: list[Pipeline]) -> No
     assert run.metric("query_up", TABLE) == 0
     run.again_error = None
     run.look()
+    assert TABLE in run.running
+
+
+def test_a_disk_with_room_for_notes_alone_is_waited_for(both: list[Pipeline]) -> None:
+    run = Run(both, new=False)
+    for _ in range(5):
+        run.look(after_s=MAX_PAUSE_S)
+        run.fail(TABLE, "Job aborted: Task 0 failed 1 times\njava.io.IOException: No space left on device")
+
+    assert run.starts.notes() == [f"{TABLE} does not run: {FULL}"]
+    run.look(after_s=FULL_PAUSE_S)
+    run.fail(TABLE)
+    run.look(after_s=1)
     assert TABLE in run.running
 
 

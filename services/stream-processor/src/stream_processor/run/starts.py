@@ -17,10 +17,10 @@ from stream_processor.metrics import Metrics
 from stream_processor.run.first_loads import FirstLoads
 from stream_processor.run.plan import QueryPlan, slots_needed
 from stream_processor.run.queries import Prepared, start
-from stream_processor.run.restarts import Restarts
+from stream_processor.run.restarts import FULL_PAUSE_S, Restarts
 from stream_processor.run.session import missing_slots, stop_queries
 from stream_processor.run.snapshots import Snapshots
-from stream_processor.run.watch import Ends, WatchedQuery
+from stream_processor.run.watch import NO_ROOM, Ends, WatchedQuery
 
 log = structlog.get_logger()
 
@@ -220,7 +220,8 @@ class Starts:
     def _fail(self, plan: QueryPlan, reason: str, ran_s: float = 0.0) -> None:
         self.metrics.query_up.labels(plan.name).set(0)
         self.metrics.query_failures.labels(plan.name).inc()
-        pause_s = self.restarts.pause_s(plan.name, ran_s)
+        is_full = any(sign in reason for sign in NO_ROOM)
+        pause_s = FULL_PAUSE_S if is_full else self.restarts.pause_s(plan.name, ran_s)
         if pause_s is None:
             times = f"it failed {self.restarts.most} times in a row"
             self._stop(plan, f"{times}, at last: {reason}: remove the cause, then start the process anew")

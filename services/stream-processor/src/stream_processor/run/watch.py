@@ -34,6 +34,8 @@ RECORDS_GONE = (
     "its topic no longer has records that it has not read, as when retention has deleted them: have the source write "
     "the rows again, and make a new generation of the keyed topic (docs/runbook.md)"
 )
+NO_ROOM = "No space left on device", "Disk quota exceeded", "Read-only file system"
+"""Parts of the reasons of a file system that takes nothing: an act of others ends that."""
 FRESH_S = 0.2
 COMMIT_STEPS = ("walCommit", "commitOffsets")
 
@@ -231,5 +233,7 @@ def _reason(query: StreamingQuery) -> str:
     text = "it was stopped" if error is None else str(error)
     if any(sign in text for sign in GONE):
         return RECORDS_GONE
+    if (sign := next((each for each in NO_ROOM if each in text), None)) is not None:
+        return f"its checkpoint or Spark's directory cannot be written: {sign}"
     first = next((line for line in text.splitlines() if line.strip()), text)
     return first.partition("terminated with exception: ")[2] or first
