@@ -177,6 +177,16 @@ def test_one_that_the_last_release_renews_is_refused(
         make().take()
 
 
+@pytest.mark.parametrize("note", [b'{"token": "a", "renewals": 3}', b"{"])
+def test_a_note_that_names_no_process_is_refused_with_what_to_do(
+    make: Callable[[], LeasedCheckpoints], files: MemoryFiles, note: bytes
+) -> None:
+    files.held[NOTE] = note
+
+    with pytest.raises(CheckpointsUnusableError, match=rf"^{NOTE} .*: delete it once no process works on {PLACE}$"):
+        make().take()
+
+
 def test_one_that_nobody_renews_is_taken_after_a_time(make: Callable[[], LeasedCheckpoints], time: Time) -> None:
     first, second = make(), make()
     first.take()

@@ -168,13 +168,13 @@ class LeasedCheckpoints(Checkpoints):
 
     def take(self) -> None:
         """Blocks while another process may have the lease; raises SettingsError when it renews it."""
-        note = self.read(LEASE_NOTE)
+        note = self._lease()
         if note:
             log.info("waiting for another process's lease to expire", checkpoints=self.root, holder=note["process"])
         until = self.clock() + ABANDONED_S
         while note and self.clock() < until:
             self.pause(LEASE_POLL_S)
-            now = self.read(LEASE_NOTE)
+            now = self._lease()
             if now and now != note:
                 raise _in_use(self.root, f"another process, {now['process']},")
             # None is a note that is just being replaced.
@@ -200,6 +200,17 @@ class LeasedCheckpoints(Checkpoints):
                 self.replace(LEASE_NOTE, {})
         except CheckpointsUnusableError as error:
             log.warning("cannot release the lease", reason=str(error))
+
+    def _lease(self) -> dict[str, Any] | None:
+        """Returns the note, an empty one of a lease that was released. Raises NoteDamagedError, with what to do."""
+        remedy = f"delete it once no process works on {self.root}"
+        try:
+            note = self.read(LEASE_NOTE)
+        except NoteDamagedError as error:
+            raise NoteDamagedError(f"{error}: {remedy}") from error
+        if note and "process" not in note:
+            raise NoteDamagedError(f"{self.location(LEASE_NOTE)} names no process: {remedy}")
+        return note
 
     def _keep(self, ended: Event) -> None:
         while not self._lost and not ended.wait(RENEW_S):
