@@ -94,6 +94,17 @@ def test_a_window_stands_up_to_the_border_and_ends_a_millisecond_behind_it(play:
     assert [record.value is None for record in ended.written if record.key.decode() == FIRST] == [False, True]
 
 
+def test_a_window_of_a_time_before_1970_stands_until_the_clock_has_passed_1970(play: Playing) -> None:
+    before, behind = at(-60 * 365 * 24), at(-50 * 365 * 24)
+    sales = [[sold(1, before, before)], [sold(2, before, before)]]
+    standing, ended = play(ENDING, *sales), play(ENDING, *sales, [sold(3, behind, behind)], [sold(4, behind, behind)])
+
+    assert list(held(standing.written).values()) == [(2, 200)]
+    assert standing.observed("windows")["late"] == 0
+    assert list(held(ended.written).values()) == [(2, 200)]
+    assert ended.observed("windows")["ended"] == 1
+
+
 def test_a_change_in_time_that_is_read_after_its_window_has_ended_brings_nothing_back(play: Playing) -> None:
     first, late, last = sold(1, at(0.5), at(0.5)), sold(2, at(0.6), at(0.7)), sold(3, at(4), at(4))
     played = play(ENDING, [first], [last], [late], [sold(4, at(4.1), at(4.1))])

@@ -83,8 +83,9 @@ final class GroupSumsProcessor extends StatefulProcessor<UTF8String, InternalRow
     if (LetterKeys.isOne(key)) {
       return changes.map(line -> empty(key, 0, lines.value(line, letter)));
     }
-    long after = end ? endOf(key) + 1 : 0;
     // A timer fires when the watermark has reached its time, and a window lasts until the watermark has passed its end.
+    // Spark's watermark is 0 until the clock has passed 1970, which may be years after the window.
+    long after = end ? Math.max(endOf(key), 0) + 1 : 0;
     if (end && timers.getCurrentWatermarkInMs() >= after) {
       return one(empty(key, changes.size(), null));
     }
