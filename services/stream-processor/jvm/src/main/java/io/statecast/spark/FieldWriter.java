@@ -5,6 +5,7 @@ import com.google.protobuf.Descriptors.EnumValueDescriptor;
 import com.google.protobuf.Descriptors.FieldDescriptor;
 import java.util.Map;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters;
 import org.apache.spark.sql.catalyst.util.ArrayData;
@@ -49,13 +50,19 @@ final class FieldWriter {
     if (row.isNullAt(index)) {
       return;
     }
+    // A moment that is too far away for a Timestamp leaves its field unset, like all that an expression cannot compute.
     if (isRepeated) {
-      writeAll(row.getArray(index), out);
-    } else if (isTimestamp && !MessageReader.isValid(Math.floorDiv(row.getLong(index), 1_000_000L))) {
-      return; // Too far away for a Timestamp, so unset, like all that an expression cannot compute.
-    } else if (hasPresence || !isZero(row)) {
+      ArrayData values = row.getArray(index);
+      if (!isTimestamp || IntStream.range(0, values.numElements()).allMatch(at -> isValid(values, at))) {
+        writeAll(values, out);
+      }
+    } else if (isTimestamp ? isValid(row, index) : hasPresence || !isZero(row)) {
       writeField(row, index, out);
     }
+  }
+
+  private static boolean isValid(SpecializedGetters moments, int at) {
+    return MessageReader.isValid(Math.floorDiv(moments.getLong(at), 1_000_000L));
   }
 
   private void writeAll(ArrayData values, MessageBytes out) {

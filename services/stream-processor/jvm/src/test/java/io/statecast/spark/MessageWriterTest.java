@@ -45,7 +45,9 @@ class MessageWriterTest {
         field.setTypeName(".kinds.Color");
       }
       if (type == Type.TYPE_MESSAGE) {
-        kinds.addField(field.clone().setTypeName(".google.protobuf.Timestamp").setName("at").setNumber(number--));
+        FieldDescriptorProto.Builder moment = field.clone().setTypeName(".google.protobuf.Timestamp");
+        kinds.addField(moment.clone().setName("at").setNumber(number--));
+        kinds.addField(moment.setLabel(Label.LABEL_REPEATED).setName("moments").setNumber(number--));
         kinds.addField(field.setTypeName(".kinds.Kinds").setName("inner").setNumber(number--));
         kinds.addField(field.clone().setLabel(Label.LABEL_REPEATED).setName("inners").setNumber(number--));
         continue;
@@ -134,6 +136,18 @@ class MessageWriterTest {
       assertArrayEquals(OracleMessages.convert(row, KINDS).toByteArray(), written);
       byte[] again = OracleMessages.convert(TestRows.external(MessageReader.of(KINDS).read(written), KINDS), KINDS).toByteArray();
       assertArrayEquals(again, written);
+    }
+  }
+
+  @Test
+  void aMomentThatNoTimestampCanHoldLeavesItsFieldUnset() {
+    Instant last = Instant.parse("9999-12-31T23:59:59.999999Z");
+    for (Instant beyond : List.of(last.plusNanos(1_000), Instant.parse("0001-01-01T00:00:00Z").minusNanos(1_000))) {
+      Object[] values = new Object[KINDS.getFields().size()];
+      values[KINDS.findFieldByName("at").getIndex()] = beyond;
+      values[KINDS.findFieldByName("moments").getIndex()] = List.of(last, beyond);
+
+      assertEquals(0, MessageWriter.of(KINDS).write(TestRows.row(values)).length);
     }
   }
 

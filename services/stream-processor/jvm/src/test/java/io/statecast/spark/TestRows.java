@@ -34,7 +34,7 @@ final class TestRows {
     } else if (value instanceof BigDecimal number) {
       return Decimal.apply(number);
     }
-    return value instanceof Instant moment ? (Object) ChronoUnit.MICROS.between(Instant.EPOCH, moment) : value;
+    return value instanceof Instant at ? (Object) (at.getEpochSecond() * 1_000_000 + at.getNano() / 1_000) : value;
   }
 
   static InternalRow row(Object... values) {
