@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.expressions.ArrayIntersect;
 import org.apache.spark.sql.catalyst.expressions.ArrayUnion;
 import org.apache.spark.sql.catalyst.expressions.ArraysOverlap;
 import org.apache.spark.sql.catalyst.expressions.BRound;
+import org.apache.spark.sql.catalyst.expressions.BinaryPredicate;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Ceil;
 import org.apache.spark.sql.catalyst.expressions.Contains;
@@ -49,10 +50,14 @@ import org.apache.spark.sql.catalyst.expressions.RegExpInStr;
 import org.apache.spark.sql.catalyst.expressions.RegExpReplace;
 import org.apache.spark.sql.catalyst.expressions.Remainder;
 import org.apache.spark.sql.catalyst.expressions.Round;
+import org.apache.spark.sql.catalyst.expressions.String2TrimExpression;
 import org.apache.spark.sql.catalyst.expressions.StringInstr;
 import org.apache.spark.sql.catalyst.expressions.StringLocate;
 import org.apache.spark.sql.catalyst.expressions.StringReplace;
 import org.apache.spark.sql.catalyst.expressions.StringSplit;
+import org.apache.spark.sql.catalyst.expressions.StringTrim;
+import org.apache.spark.sql.catalyst.expressions.StringTrimLeft;
+import org.apache.spark.sql.catalyst.expressions.StringTrimRight;
 import org.apache.spark.sql.catalyst.expressions.SubstringIndex;
 import org.apache.spark.sql.catalyst.expressions.Subtract;
 import org.apache.spark.sql.catalyst.expressions.UnaryMinus;
@@ -64,6 +69,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.IntegralType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
@@ -86,6 +92,9 @@ final class Checked extends AbstractPartialFunction<Expression, Expression> impl
           Map.entry(StringInstr.class, Cost.SEARCH),
           Map.entry(StringLocate.class, Cost.SEARCH),
           Map.entry(StringReplace.class, Cost.SEARCH),
+          Map.entry(StringTrim.class, Cost.TABLE),
+          Map.entry(StringTrimLeft.class, Cost.TABLE),
+          Map.entry(StringTrimRight.class, Cost.TABLE),
           Map.entry(SubstringIndex.class, Cost.SEARCH),
           Map.entry(Levenshtein.class, Cost.TABLE),
           Map.entry(ArrayDistinct.class, Cost.COMPARE),
@@ -138,6 +147,10 @@ final class Checked extends AbstractPartialFunction<Expression, Expression> impl
   private static Expression cast(Cast cast) {
     DataType type = cast.dataType();
     Expression checked = isWhole(type) ? new Cast(cast.child(), type, cast.timeZoneId(), EvalMode.TRY()) : cast;
+    if (type instanceof DecimalType && cast.child().dataType() instanceof StringType) {
+      // Java reads the digits of a number in a time that grows with their square.
+      return withArgument(checked, 0, new Metered(Cost.SEARCH, cast.child()));
+    }
     boolean cuts = WithinType.cuts(cast.child().dataType(), type);
     return cuts ? withArgument(checked, 0, new WithinType(cast.child(), type)) : checked;
   }
@@ -184,9 +197,11 @@ final class Checked extends AbstractPartialFunction<Expression, Expression> impl
 
   /** Takes the time from the allowance in which a function compares the parts of its arguments with each other. */
   private static Expression paired(Expression expression) {
-    Cost cost = PAIRING.get(expression.getClass());
+    boolean ofBytes = expression instanceof BinaryPredicate predicate && predicate.prettyName().equals("contains");
+    Cost cost = ofBytes ? Cost.SEARCH : PAIRING.get(expression.getClass());
     List<Expression> arguments = CollectionConverters.asJava(expression.children());
-    if (cost == null || cost == Cost.COMPARE && !isNotHashed(arguments.get(0).dataType())) {
+    boolean ofSpaces = expression instanceof String2TrimExpression && arguments.size() == 1;
+    if (cost == null || ofSpaces || cost == Cost.COMPARE && !isNotHashed(arguments.get(0).dataType())) {
       return expression;
     }
     int compared = Math.min(arguments.size(), 2);
