@@ -9,9 +9,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from py4j.java_collections import ListConverter, MapConverter
 from py4j.java_gateway import JavaClass, JavaMember, JavaPackage, JVMView
@@ -21,7 +20,7 @@ from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkE
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import DataType
 
 JVM_LOST = (Py4JError, OSError)
 """Errors that any call raises when Spark's JVM has ended."""
@@ -32,6 +31,9 @@ JVM_ERRORS = (*JVM_LOST, PySparkException)
 
 Java = Any
 """An object of the JVM, where Python knows no types."""
+
+Configuration: TypeAlias = DataType | Java | str | int | dict[str, str] | dict[str, int] | list[str]
+"""What a function or an operator of jvm/ is made with."""
 
 _LOOK_UPS: dict[Any, Callable[[Any, str], Any]] = {kind: kind.__getattr__ for kind in (JVMView, JavaPackage, JavaClass)}
 """py4j's functions that look up a name in the JVM."""
@@ -54,7 +56,7 @@ def jvm_reason(error: BaseException) -> str:
 def java_column(
     spark: SparkSession,
     function: str,
-    configuration: Sequence[DataType | Java | str | int | dict[str, str] | dict[str, int] | list[str]],
+    configuration: Sequence[Configuration],
     columns: Sequence[Column],
 ) -> Column:
     """Returns a column function of ColumnFunctions.java, made with `configuration` and applied to `columns`."""
@@ -68,7 +70,7 @@ def descriptor_set(spark: SparkSession, serialized: bytes) -> Java:
     return _jvm(spark).io.statecast.spark.DescriptorSet(serialized)
 
 
-def _java(spark: SparkSession, value: DataType | Java | str | int | dict[str, str] | dict[str, int] | list[str]) -> Any:
+def _java(spark: SparkSession, value: Configuration) -> Any:
     if isinstance(value, DataType):
         return cast(Any, spark)._jsparkSession.parseDataType(value.json())
     if isinstance(value, list):
@@ -108,15 +110,6 @@ def attempted(column: Column, spark: SparkSession) -> Column:
     return Column(expressions.column(jvm.io.statecast.spark.Attempt(expressions.expression(cast(Any, column)._jc))))
 
 
-def json_texts(text: Column, shape: StructType) -> Column:
-    """Returns the object in a JSON text, in a struct of texts, structs and arrays (JsonTexts.java); null for null."""
-    spark = SparkSession.active()
-    jvm = _jvm(spark)
-    expressions = jvm.org.apache.spark.sql.classic.ExpressionUtils
-    read = jvm.io.statecast.spark.JsonTexts.of(expressions.expression(cast(Any, text)._jc), _java(spark, shape))
-    return Column(expressions.column(read))
-
-
 def pattern_problem(spark: SparkSession, pattern: str) -> str | None:
     """Returns why the text is no regular expression of Java's, None if it is one."""
     try:
@@ -126,78 +119,18 @@ def pattern_problem(spark: SparkSession, pattern: str) -> str | None:
     return None
 
 
-def previous_rows(changes: DataFrame, forget: timedelta, every_change: bool) -> DataFrame:
-    """Adds `previous`, the `current` of the row's last applied change, `applied` and `outcomes`, by Previous.java.
+def stateful(operator: str, lines: DataFrame, *arguments: Configuration) -> DataFrame:
+    """Returns the lines behind an operator with state: Previous.java or another one, which documents its columns.
 
-    `changes` has `primary_key`, `epoch`, `sequence`, `time`, `counted` and `current`. A change is not applied when its
-    (epoch, sequence) is not higher than that of its row's last one. With `every_change` it goes on with `previous`
-    null. Otherwise it goes on only if it has entries that the row does not have now, for they may stand on the topic
-    from before a crash: at the row's place, with the row's entries in `current` and its own in `previous`.
-
-    `previous` is null when nothing is known of the row: it is new, or has been without entries for longer than
-    `forget`. The `sequence` of a line is the number to write the row with (RowPosition.java). Of changes of a row that
-    come in one micro-batch only the newest goes on, unless `every_change`. For a truncation, which has lines with the
-    `partition_keys`, a line goes on per row that leaves. A change from before it that comes later goes on as applied,
-    at its place, with nothing in `current` and its own entries in `previous`, unless `every_change`. A line with
-    nothing in `current` that is not `applied` may only count `outcomes`. Shuffles by the primary key.
-    """
-    spark = changes.sparkSession
-    operator = _jvm(spark).io.statecast.spark.Previous
-    return DataFrame(operator.apply(cast(Any, changes)._jdf, round(forget.total_seconds()), every_change), spark)
-
-
-def deduplicate(events: DataFrame, within: timedelta) -> DataFrame:
-    """Adds `first`, false of an event that repeats one with the same `identity`, and `outcomes`, by Deduplicate.java.
-
-    `events` has `identity` (text), `time` (microseconds, null if unknown) and `sequence`. An event repeats the first of
-    its identity when their times are less than `within` apart, or one of them is unknown. An identity is remembered for
-    twice as long after its first event was read. Shuffles by `identity`.
-    """
-    operator = _jvm(events.sparkSession).io.statecast.spark.Deduplicate
-    return DataFrame(operator.apply(cast(Any, events)._jdf, within // timedelta(microseconds=1)), events.sparkSession)
-
-
-def running_totals(lines: DataFrame, numbers: Sequence[str]) -> DataFrame:
-    """Returns `key`, `payload` and the `numbers`' totals so far for each line with a payload, by RunningTotals.java.
-
-    `lines` has `key`, `primary_key`, `epoch`, `sequence`, `payload` and the numbers; the first number counts rows. The
-    lines of a group that come in one micro-batch are taken in the order of their place in the log. Shuffles by `key`.
+    `arguments` are those of its `apply` behind the lines. It shuffles the lines by its key.
     """
     spark = lines.sparkSession
-    names = _java(spark, list(numbers))
-    return DataFrame(_jvm(spark).io.statecast.spark.RunningTotals.apply(cast(Any, lines)._jdf, names), spark)
-
-
-def group_sums(lines: DataFrame, parts: Mapping[str, str], end: bool) -> DataFrame:
-    """Returns `key`, `rows`, `ticks`, `source`, the parts, `ended`, `late` and `letter` of groups, by GroupSums.java.
-
-    `lines` has `key`, `epoch`, `sequence`, `rows`, `ticks`, `source`, the parts and `letter`. `parts` says by name how
-    each is folded (GroupPart.java). With `end`, groups are windows of a query with a watermark, and end. Shuffles by
-    `key`.
-    """
-    spark = lines.sparkSession
-    names, functions = _java(spark, list(parts)), _java(spark, list(parts.values()))
-    return DataFrame(
-        _jvm(spark).io.statecast.spark.GroupSums.apply(cast(Any, lines)._jdf, names, functions, end), spark
-    )
-
-
-def table_join(lines: DataFrame, forget: timedelta, source_alone: bool, joined_alone: bool) -> DataFrame:
-    """Returns the joined rows, by TableJoin.java.
-
-    The columns are `key`, `deleted`, `sequence`, `source_row`, `joined_row` and `source`. A line with a null `deleted`
-    tells `outcomes` and nothing else. `lines` has `key`, `side` (0 for the source, 1 for the joined table), `epoch`,
-    `sequence`, `payload`, `source`, `committed` and `time`. A key has one line per micro-batch that changes it.
-    `source_alone` and `joined_alone` say which side's row is a joined row without one of the other. A key is remembered
-    for `forget` when both its rows are gone. Shuffles by `key`.
-    """
-    spark = lines.sparkSession
-    arguments = round(forget.total_seconds()), source_alone, joined_alone
-    return DataFrame(_jvm(spark).io.statecast.spark.TableJoin.apply(cast(Any, lines)._jdf, *arguments), spark)
+    java = getattr(_jvm(spark).io.statecast.spark, operator)
+    return DataFrame(java.apply(cast(Any, lines)._jdf, *[_java(spark, each) for each in arguments]), spark)
 
 
 def partition_keys(spark: SparkSession) -> list[str]:
-    """Returns a `primary_key` per partition of the state, by which a truncation's line reaches it in previous_rows.
+    """Returns a `primary_key` per partition of the state, by which a truncation's line reaches it in Previous.java.
 
     By the session's number of shuffle partitions, which must be that of the checkpoint; the query fails otherwise.
     """

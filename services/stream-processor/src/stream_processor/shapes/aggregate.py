@@ -25,7 +25,7 @@ from stream_processor.pipeline.pipeline import (
     Window,
 )
 from stream_processor.pipeline.sql_expression import check_aggregate
-from stream_processor.spark_internals import group_sums
+from stream_processor.spark_internals import stateful
 from stream_processor.steps.aggregation import added, differences, is_beyond, numbers
 from stream_processor.steps.contributions import check_numbers, contributed, contributions, parts_of
 from stream_processor.steps.dead_letters import LETTER
@@ -124,7 +124,9 @@ class AggregatePipeline(SummingPipeline):
         that does not fit its field is withheld: a sum is never cut.
         """
         ends = self.window is not None and self.window.keep is not None
-        summed = group_sums(lines, {part.name: part.fold for part in parts_of(self)}, ends)
+        parts = parts_of(self)
+        names, folds = [part.name for part in parts], [part.fold for part in parts]
+        summed = stateful("GroupSums", lines, names, folds, ends)
         groups = observe_late(summed) if ends else summed
         payload = functions.encode(self._message(), self.sink.full_name)
         has_rows = F.coalesce(F.col("rows") > 0, F.lit(False))

@@ -18,7 +18,7 @@ from stream_processor.pipeline.compile import Compilation
 from stream_processor.pipeline.fields import Type, scope_of
 from stream_processor.pipeline.pipeline import Line, Pipeline, RowKey
 from stream_processor.shapes.latest import LatestPipeline
-from stream_processor.spark_internals import table_join
+from stream_processor.spark_internals import stateful
 from stream_processor.steps.dead_letters import LETTER, is_letter, letter_key
 from stream_processor.steps.encode import encode_record, encode_source, to_records
 from stream_processor.steps.functions import Functions
@@ -106,7 +106,8 @@ class TableJoinPipeline(LatestPipeline):
             for side, (each, reader) in enumerate(zip(read, self.sides, strict=True))
         )
         kind = self.join_type
-        known = table_join(source.union(joined), self.definition.forget_deleted, kind != "inner", kind == "outer")
+        forget_s = round(self.definition.forget_deleted.total_seconds())
+        known = stateful("TableJoin", source.union(joined), forget_s, kind != "inner", kind == "outer")
         joined_rows = observe_state(known).where(F.col("deleted").isNotNull() | is_letter())
         rows = [_row(F.col(name), side.row.full_name, functions) for name, side in zip(_ROWS, self.sides, strict=True)]
         scoped = in_scope(

@@ -19,7 +19,7 @@ from stream_processor.pipeline.fields import scope_of
 from stream_processor.pipeline.pipeline import Line, SummingPipeline
 from stream_processor.shapes.aggregate import aggregates_of
 from stream_processor.shapes.route import PassingPipeline, operations_of
-from stream_processor.spark_internals import running_totals
+from stream_processor.spark_internals import stateful
 from stream_processor.steps.aggregation import is_beyond, numbers, touched
 from stream_processor.steps.contributions import check_numbers, contributed, contributions, parts_of
 from stream_processor.steps.dead_letters import LETTER, is_letter
@@ -72,7 +72,7 @@ class TotalsPipeline(SummingPipeline, PassingPipeline):
         """
         [changes] = read
         lines = self._lines(self._known(changes, functions), functions)
-        totals = running_totals(lines, ["rows", *(part.name for part in parts_of(self))])
+        totals = stateful("RunningTotals", lines, ["rows", *(part.name for part in parts_of(self))])
         judged = observe_withheld(totals.withColumn(WITHHELD, ~is_letter() & is_beyond(self)))
         message = functions.encode(filled(self.sink, numbers(self)), self.sink.full_name)
         value = F.concat("payload", message).alias("value")

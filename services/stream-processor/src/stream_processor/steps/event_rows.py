@@ -5,11 +5,13 @@ most, and one per id where events may come twice. It is part of the checkpoint, 
 once.
 """
 
+from datetime import timedelta
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.pipeline.pipeline import Pipeline
-from stream_processor.spark_internals import deduplicate
+from stream_processor.spark_internals import stateful
 from stream_processor.steps.dead_letters import letter_key
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keys import event_time, key_text
@@ -48,4 +50,5 @@ def first_events(events: DataFrame, pipeline: Pipeline) -> DataFrame:
         return events
     identity = F.coalesce(letter_key(), key_text(F.col("after"), pipeline.deduplicate))
     identified = events.withColumns({"identity": identity, "time": event_time(pipeline)})
-    return observe_state(deduplicate(identified, same.within)).where("first").select(*events.columns)
+    known = stateful("Deduplicate", identified, same.within // timedelta(microseconds=1))
+    return observe_state(known).where("first").select(*events.columns)

@@ -5,12 +5,12 @@ from base64 import b64encode
 from collections.abc import Callable, Collection, Mapping
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from pyspark.sql import Column
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from stream_processor.pipeline.fields import kind
-from stream_processor.spark_internals import json_texts
+from stream_processor.spark_internals import java_column
 
 MALFORMED = "__malformed"
 """The field that holds the whole text when it does not have the shape that it is read in."""
@@ -173,6 +173,9 @@ def _either(column: Column, of: Callable[[Column], Column]) -> Column:
 
 
 def read_json(text: Column, schema: StructType) -> Column:
-    """Returns the object in `text`, or its fields and MALFORMED as far as they could be read; null for a null text."""
+    """Returns the object in `text`, or its fields and MALFORMED as far as they could be read (JsonTexts.java).
+
+    Null for a null text.
+    """
     full = StructType([*schema.fields, StructField(MALFORMED, _TEXT)])
-    return json_texts(text, full)
+    return java_column(SparkSession.active(), "jsonTexts", [full], [text])

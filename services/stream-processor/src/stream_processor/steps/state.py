@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.pipeline.pipeline import Pipeline
-from stream_processor.spark_internals import partition_keys, previous_rows
+from stream_processor.spark_internals import partition_keys, stateful
 from stream_processor.steps.dead_letters import LETTER, letter_key
 from stream_processor.steps.encode import encode_source
 from stream_processor.steps.functions import Functions
@@ -68,5 +68,6 @@ def entries(changes: DataFrame, pipeline: Pipeline, functions: Functions, beside
 
 
 def known_rows(rows: DataFrame, pipeline: Pipeline, every_change: bool) -> DataFrame:
-    """Returns the lines of previous_rows, with the columns that observe_state tells the progress of."""
-    return with_truncation(previous_rows(rows, pipeline.definition.forget_deleted, every_change))
+    """Returns the lines behind Previous.java, with the columns that observe_state tells the progress of."""
+    forget_s = round(pipeline.definition.forget_deleted.total_seconds())
+    return with_truncation(stateful("Previous", rows, forget_s, every_change))

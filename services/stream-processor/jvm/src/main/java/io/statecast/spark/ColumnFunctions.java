@@ -110,6 +110,11 @@ public final class ColumnFunctions {
     return new ColumnFunctions(new Encode(descriptors.type(message)), DataTypes.BinaryType, true);
   }
 
+  /** Wraps {@link JsonTexts}. */
+  public static ColumnFunctions jsonTexts(DataType shape) {
+    return new ColumnFunctions(new JsonTexts((StructType) shape), shape, true);
+  }
+
   /** Wraps {@link KafkaPartition}. */
   public static ColumnFunctions kafkaPartition() {
     return new ColumnFunctions(new KafkaPartition(), DataTypes.IntegerType, true);

@@ -15,21 +15,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
-import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.util.ArrayBasedMapData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
-import org.apache.spark.sql.types.AbstractDataType;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.MapType;
-import org.apache.spark.sql.types.ObjectType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Reads the object in a JSON text: `json_texts(text, shape)` gives each value at the end of a path as its text.
@@ -60,27 +53,14 @@ public final class JsonTexts implements Serializable {
   private transient byte[] lastText;
   private transient InternalRow last;
 
-  private JsonTexts(StructType type) {
+  JsonTexts(StructType type) {
     this.type = type;
-  }
-
-  /** Makes the expression that reads the text of another one. */
-  public static Expression of(Expression text, DataType shape) {
-    return new Invoke(
-        Literal.create(new JsonTexts((StructType) shape), new ObjectType(JsonTexts.class)),
-        "read",
-        shape,
-        CollectionConverters.asScala(List.of(text)).toSeq(),
-        CollectionConverters.asScala(List.<AbstractDataType>of(DataTypes.StringType)).toSeq(),
-        true,
-        true,
-        true);
   }
 
   /**
    * Reads the object; called by Spark's generated code. A text that comes twice in a row, as schemas do, is read once.
    */
-  public InternalRow read(UTF8String text) {
+  public InternalRow call(UTF8String text) {
     byte[] json = text.getBytes();
     if (!Arrays.equals(json, lastText)) {
       shape = shape == null ? Shape.of(type) : shape;
