@@ -3,6 +3,8 @@ package io.statecast.spark;
 import java.io.IOException;
 import java.io.Serializable;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * Decodes a message that is not a change, such as the row of a table: `decode_row(bytes) → struct(row, payload,
@@ -20,10 +22,20 @@ public class DecodeRow implements Serializable {
   /** Called by Spark's generated code. */
   public final InternalRow call(byte[] value) {
     try {
-      return Decoded.row(MessageReader.of(type.descriptor()).read(value), payload(value));
+      return decoded(MessageReader.of(type.descriptor()).read(value), payload(value));
     } catch (IOException | UndecodableException e) {
-      return Decoded.problem("not a %s: %s".formatted(type, e.getMessage()));
+      return problem("not a %s: %s".formatted(type, e.getMessage()));
     }
+  }
+
+  /** Returns the result for a record that can be read. */
+  static InternalRow decoded(InternalRow row, byte[] payload) {
+    return new GenericInternalRow(new Object[] {row, payload, null});
+  }
+
+  /** Returns the result for a record that cannot be read, with the reason. */
+  static InternalRow problem(String reason) {
+    return new GenericInternalRow(new Object[] {null, null, UTF8String.fromString(reason)});
   }
 
   /** Returns the bytes of the row in a message that can be read; null if it has none. */

@@ -37,9 +37,9 @@ public final class RowFromTexts implements Serializable {
       DynamicMessage.Builder row = DynamicMessage.newBuilder(table);
       fill(row, texts, byField(declared), "");
       byte[] payload = row.build().toByteArray();
-      return Decoded.row(withNulls(MessageReader.of(table).read(payload), texts, table), payload);
+      return DecodeRow.decoded(withNulls(MessageReader.of(table).read(payload), texts, table), payload);
     } catch (InvalidProtocolBufferException | UndecodableException e) {
-      return Decoded.problem(e.getMessage());
+      return DecodeRow.problem(e.getMessage());
     }
   }
 
