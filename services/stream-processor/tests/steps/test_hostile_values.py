@@ -204,6 +204,8 @@ TOO_LONG = (
     "replace(repeat(text, 9), concat(repeat(text, 9), '-'), '')",
     "substring_index(repeat(text, 9), concat(repeat(text, 9), '-'), -1)",
     "initcap(repeat('a ', 100) || repeat(text, 9))",
+    "text like any ('b%', '%a%a%a%b')",
+    "text like all ('a%', '%a%a%a%b')",
     "filter(words, x -> array_contains(words, concat(x, '-')))",
     "filter(words, x -> instr(text, concat(x, '-')) > 0)",
     "filter(words, x -> length(text) = 3)",

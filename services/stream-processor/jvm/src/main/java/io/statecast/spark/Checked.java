@@ -1,12 +1,12 @@
 package io.statecast.spark;
 
-import io.statecast.spark.Metered.Cost;
 import java.io.Serializable;
 import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.Abs;
 import org.apache.spark.sql.catalyst.expressions.Add;
 import org.apache.spark.sql.catalyst.expressions.And;
@@ -85,23 +85,23 @@ import scala.runtime.AbstractPartialFunction;
 final class Checked extends AbstractPartialFunction<Expression, Expression> implements Serializable {
   private static final long serialVersionUID = 1L;
   /** The functions that compare each part of their first argument with each of the second, or of the first again. */
-  private static final Map<Class<?>, Cost> PAIRING =
+  private static final Map<Class<?>, Metered> PAIRING =
       Map.ofEntries(
-          Map.entry(Contains.class, Cost.SEARCH),
-          Map.entry(InitCap.class, Cost.SEARCH),
-          Map.entry(StringInstr.class, Cost.SEARCH),
-          Map.entry(StringLocate.class, Cost.SEARCH),
-          Map.entry(StringReplace.class, Cost.SEARCH),
-          Map.entry(StringTrim.class, Cost.TABLE),
-          Map.entry(StringTrimLeft.class, Cost.TABLE),
-          Map.entry(StringTrimRight.class, Cost.TABLE),
-          Map.entry(SubstringIndex.class, Cost.SEARCH),
-          Map.entry(Levenshtein.class, Cost.TABLE),
-          Map.entry(ArrayDistinct.class, Cost.COMPARE),
-          Map.entry(ArrayExcept.class, Cost.COMPARE),
-          Map.entry(ArrayIntersect.class, Cost.COMPARE),
-          Map.entry(ArrayUnion.class, Cost.COMPARE),
-          Map.entry(ArraysOverlap.class, Cost.COMPARE));
+          Map.entry(Contains.class, Metered.SEARCH),
+          Map.entry(InitCap.class, Metered.SEARCH),
+          Map.entry(StringInstr.class, Metered.SEARCH),
+          Map.entry(StringLocate.class, Metered.SEARCH),
+          Map.entry(StringReplace.class, Metered.SEARCH),
+          Map.entry(StringTrim.class, Metered.TABLE),
+          Map.entry(StringTrimLeft.class, Metered.TABLE),
+          Map.entry(StringTrimRight.class, Metered.TABLE),
+          Map.entry(SubstringIndex.class, Metered.SEARCH),
+          Map.entry(Levenshtein.class, Metered.TABLE),
+          Map.entry(ArrayDistinct.class, Metered.COMPARE),
+          Map.entry(ArrayExcept.class, Metered.COMPARE),
+          Map.entry(ArrayIntersect.class, Metered.COMPARE),
+          Map.entry(ArrayUnion.class, Metered.COMPARE),
+          Map.entry(ArraysOverlap.class, Metered.COMPARE));
 
   private static final BigDecimal BEYOND_INT = BigDecimal.valueOf(2).pow(31);
 
@@ -137,7 +137,7 @@ final class Checked extends AbstractPartialFunction<Expression, Expression> impl
       return positive(new Remainder(remainder.left(), remainder.right(), orNull()), remainder.right());
     } else if (expression instanceof Floor || expression instanceof Ceil) {
       boolean ofDouble = expression.children().head().dataType().equals(DataTypes.DoubleType);
-      return ofDouble ? within(expression, WithinType.BEYOND_LONG.negate(), WithinType.BEYOND_LONG, 0) : expression;
+      return ofDouble ? within(expression, Within.BEYOND_LONG.negate(), Within.BEYOND_LONG, 0) : expression;
     } else if (expression instanceof GetArrayItem item) {
       return new GetArrayItem(item.child(), whole(item.ordinal()), item.failOnError());
     }
@@ -149,10 +149,10 @@ final class Checked extends AbstractPartialFunction<Expression, Expression> impl
     Expression checked = isWhole(type) ? new Cast(cast.child(), type, cast.timeZoneId(), EvalMode.TRY()) : cast;
     if (type instanceof DecimalType && cast.child().dataType() instanceof StringType) {
       // Java reads the digits of a number in a time that grows with their square.
-      return withArgument(checked, 0, new Metered(Cost.SEARCH, cast.child()));
+      return guarded(checked, 0, Metered.SEARCH);
     }
-    boolean cuts = WithinType.cuts(cast.child().dataType(), type);
-    return cuts ? withArgument(checked, 0, new WithinType(cast.child(), type)) : checked;
+    boolean cuts = Within.Type.cuts(cast.child().dataType(), type);
+    return cuts ? guarded(checked, 0, new Within.Type(cast.child().dataType().asNullable(), type)) : checked;
   }
 
   private static boolean isWhole(DataType type) {
@@ -167,7 +167,7 @@ final class Checked extends AbstractPartialFunction<Expression, Expression> impl
   private static Expression quotient(IntegralDivide division) {
     boolean ofDecimals = division.left().dataType() instanceof DecimalType;
     return ofDecimals
-        ? new WholeQuotient(division.left(), division.right())
+        ? new Guarded(new WholeQuotient(), division.left(), division.right())
         : new IntegralDivide(division.left(), division.right(), orNull());
   }
 
@@ -190,7 +190,7 @@ final class Checked extends AbstractPartialFunction<Expression, Expression> impl
       // The last month that a date can be in has no end, and its last week no next day.
       return within(expression, BEYOND_INT.negate(), BEYOND_INT.subtract(BigDecimal.valueOf(31)), 0);
     } else if (expression instanceof FromUnixTime) {
-      return within(expression, WithinType.BEYOND_SECONDS.negate(), WithinType.BEYOND_SECONDS, 0);
+      return within(expression, Within.BEYOND_SECONDS.negate(), Within.BEYOND_SECONDS, 0);
     }
     return expression;
   }
@@ -198,15 +198,14 @@ final class Checked extends AbstractPartialFunction<Expression, Expression> impl
   /** Takes the time from the allowance in which a function compares the parts of its arguments with each other. */
   private static Expression paired(Expression expression) {
     boolean ofBytes = expression instanceof BinaryPredicate predicate && predicate.prettyName().equals("contains");
-    Cost cost = ofBytes ? Cost.SEARCH : PAIRING.get(expression.getClass());
+    Metered cost = ofBytes ? Metered.SEARCH : PAIRING.get(expression.getClass());
     List<Expression> arguments = CollectionConverters.asJava(expression.children());
     boolean ofSpaces = expression instanceof String2TrimExpression && arguments.size() == 1;
-    if (cost == null || ofSpaces || cost == Cost.COMPARE && !isNotHashed(arguments.get(0).dataType())) {
+    if (cost == null || ofSpaces || cost == Metered.COMPARE && !isNotHashed(arguments.get(0).dataType())) {
       return expression;
     }
     int compared = Math.min(arguments.size(), 2);
-    return withArgument(
-        expression, 0, new Metered(cost, arguments.subList(0, compared).toArray(Expression[]::new)));
+    return guarded(expression, 0, cost, arguments.subList(1, compared).toArray(Expression[]::new));
   }
 
   /** Returns whether Spark compares the elements of such arrays one by one, and makes no set of their hashes. */
@@ -247,20 +246,23 @@ final class Checked extends AbstractPartialFunction<Expression, Expression> impl
   /** Bounds the matching of the first argument, where the pattern repeats something. */
   private static Expression matched(Expression expression, String regex, boolean all) {
     boolean repeats = regex.chars().anyMatch(sign -> "*+{".indexOf(sign) >= 0);
-    return repeats ? withArgument(expression, 0, new Matched(expression.children().head(), regex, all)) : expression;
+    return repeats ? guarded(expression, 0, new Matched(regex, all)) : expression;
   }
 
   /** Makes the argument with this number null outside of its range. */
   private static Expression within(Expression expression, BigDecimal low, BigDecimal high, int argument) {
-    return withArgument(expression, argument, new Within(expression.children().apply(argument), low, high));
+    return guarded(expression, argument, new Within(low, high));
   }
 
-  private static Expression withArgument(Expression expression, int number, Interpreted argument) {
+  /** Lets the argument with this number pass a guard, with another value beside it for some; once if it comes again. */
+  private static Expression guarded(Expression expression, int number, Guard guard, Expression... other) {
     List<Expression> arguments = new ArrayList<>(CollectionConverters.asJava(expression.children()));
-    if (argument.isLike(arguments.get(number))) {
+    Expression argument = arguments.get(number);
+    if (Guarded.has(argument, guard)) {
       return expression;
     }
-    arguments.set(number, argument);
+    Expression[] children = Stream.concat(Stream.of(argument), Stream.of(other)).toArray(Expression[]::new);
+    arguments.set(number, new Guarded(guard, children));
     return expression.withNewChildren(CollectionConverters.asScala(arguments).toSeq());
   }
 

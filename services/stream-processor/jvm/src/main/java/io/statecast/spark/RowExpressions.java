@@ -1,6 +1,5 @@
 package io.statecast.spark;
 
-import io.statecast.spark.Metered.Cost;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -83,7 +82,7 @@ public final class RowExpressions {
     for (Expression each : CollectionConverters.asJava(parsed.children())) {
       Expression child = safe(each, ofFile || attempt, ofFile && (inLambda || parsed instanceof LambdaFunction));
       boolean isRead = inLambda && calls && !(child instanceof Literal || child instanceof LambdaFunction);
-      children.add(isRead ? new Metered(Cost.READ, child) : child);
+      children.add(isRead ? new Guarded(Metered.READ, child) : child);
     }
     if (attempt) {
       return cannotFail(children.get(0)) ? children.get(0) : new Attempt(children.get(0));
@@ -130,26 +129,26 @@ public final class RowExpressions {
     checkPattern(expression, name, arguments);
     if (expression instanceof LambdaFunction) {
       List<Expression> bodyAndNames = new ArrayList<>(arguments);
-      bodyAndNames.set(0, new Metered(Cost.COPY, arguments.get(0)));
+      bodyAndNames.set(0, new Guarded(Metered.COPY, arguments.get(0)));
       return expression.withNewChildren(seq(bodyAndNames));
     } else if (expression instanceof Cast || expression instanceof Concat) {
-      return new Metered(Cost.RESULT, copied(expression, arguments, number(1)));
+      return new Guarded(Metered.RESULT, copied(expression, arguments, number(1)));
     } else if (!(expression instanceof UnresolvedFunction) || CHOOSING.contains(name)) {
       return expression;
     } else if (COPYING.containsKey(name)) {
-      return new Metered(Cost.RESULT, copied(expression, arguments, COPYING.get(name).of(arguments)));
+      return new Guarded(Metered.RESULT, copied(expression, arguments, COPYING.get(name).of(arguments)));
     } else if (PADDING.contains(name)) {
       List<Expression> padded = new ArrayList<>(arguments);
-      padded.set(1, new Limited(arguments.get(1), arguments.get(1)));
-      return new Metered(Cost.RESULT, expression.withNewChildren(seq(padded)));
+      padded.set(1, new Guarded(Metered.COPIES, arguments.get(1), arguments.get(1)));
+      return new Guarded(Metered.RESULT, expression.withNewChildren(seq(padded)));
     }
-    return new Metered(Cost.RESULT, expression);
+    return new Guarded(Metered.RESULT, expression);
   }
 
   private static Expression copied(Expression expression, List<Expression> arguments, Expression copies) {
     List<Expression> limited = new ArrayList<>();
     for (Expression each : arguments) {
-      limited.add(each instanceof Literal ? each : new Limited(each, copies));
+      limited.add(each instanceof Literal ? each : new Guarded(Metered.COPIES, each, copies));
     }
     return expression.withNewChildren(seq(limited));
   }

@@ -1,41 +1,38 @@
 package io.statecast.spark;
 
 import java.math.BigDecimal;
+import java.util.stream.IntStream;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.SpecializedGetters;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.catalyst.util.GenericArrayData;
+import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Decimal;
-import scala.collection.immutable.Seq;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.IntegralType;
+import org.apache.spark.sql.types.NumericType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampType;
 
-/** Passes on a number or date from `low` up to below `high`; null for another one, and for NaN. */
-public final class Within extends Interpreted {
-  private static final DataType BOUND = DataTypes.createDecimalType(38, 9);
+/** Passes on a number or date from `low` up to below `high`; makes null of another one, and of NaN. */
+record Within(BigDecimal low, BigDecimal high) implements Guard {
+  static final BigDecimal BEYOND_LONG = BigDecimal.valueOf(2).pow(63);
 
-  public Within(Expression argument, BigDecimal low, BigDecimal high) {
-    this(argument, Literal.create(low, BOUND), Literal.create(high, BOUND));
-  }
-
-  private Within(Expression argument, Expression low, Expression high) {
-    super(argument, low, high);
-  }
+  /** The first number of seconds that is no time: times are microseconds in a bigint. */
+  static final BigDecimal BEYOND_SECONDS = BEYOND_LONG.movePointLeft(6);
 
   @Override
-  public boolean nullable() {
+  public boolean makesNull() {
     return true;
   }
 
   @Override
-  public Object eval(InternalRow row) {
-    Object argument = value(0, row);
-    return isWithin(argument, bound(1, row), bound(2, row)) ? argument : null;
-  }
-
-  /** Returns whether the value is a number or date from `low` up to below `high`. */
-  static boolean isWithin(Object value, BigDecimal low, BigDecimal high) {
+  public Object pass(Object value, Object none) {
     BigDecimal number = exact(value);
-    return number != null && number.compareTo(low) >= 0 && number.compareTo(high) < 0;
+    return number != null && number.compareTo(low) >= 0 && number.compareTo(high) < 0 ? value : null;
   }
 
   private static BigDecimal exact(Object number) {
@@ -48,12 +45,74 @@ public final class Within extends Interpreted {
     return number == null ? null : BigDecimal.valueOf(((Number) number).longValue());
   }
 
-  private BigDecimal bound(int child, InternalRow row) {
-    return ((Decimal) value(child, row)).toJavaBigDecimal();
-  }
+  /**
+   * Passes on a value that will be cast to another type; makes null of each number that Spark's cast would cut.
+   *
+   * <p>Spark takes 2^63, which a double can be, for the largest bigint, and a great number of seconds for the last
+   * time. Elements of arrays and fields of structs are cast, and treated, like values alone.
+   */
+  record Type(DataType from, DataType to) implements Guard {
+    /** Returns whether the cast cuts some numbers. */
+    static boolean cuts(DataType from, DataType to) {
+      if (from instanceof ArrayType array && to instanceof ArrayType target) {
+        return cuts(array.elementType(), target.elementType());
+      } else if (from instanceof StructType struct && to instanceof StructType target) {
+        int fields = Math.min(struct.size(), target.size());
+        return IntStream.range(0, fields).anyMatch(at -> cuts(type(struct, at), type(target, at)));
+      }
+      return bound(from, to) != null;
+    }
 
-  @Override
-  Expression copyOf(Seq<Expression> children) {
-    return new Within(children.apply(0), children.apply(1), children.apply(2));
+    @Override
+    public DataType type(DataType value) {
+      return value.asNullable();
+    }
+
+    @Override
+    public boolean makesNull() {
+      return true;
+    }
+
+    @Override
+    public Object pass(Object value, Object none) {
+      return held(value, from, to);
+    }
+
+    private static Object held(Object value, DataType from, DataType to) {
+      if (value == null || !cuts(from, to)) {
+        return value;
+      } else if (value instanceof ArrayData array) {
+        Object[] held = new Object[array.numElements()];
+        for (int at = 0; at < held.length; at++) {
+          held[at] = held(array, at, ((ArrayType) from).elementType(), ((ArrayType) to).elementType());
+        }
+        return new GenericArrayData(held);
+      } else if (value instanceof InternalRow row) {
+        Object[] held = new Object[row.numFields()];
+        for (int at = 0; at < held.length; at++) {
+          held[at] = held(row, at, type((StructType) from, at), type((StructType) to, at));
+        }
+        return new GenericInternalRow(held);
+      }
+      BigDecimal bound = bound(from, to);
+      return new Within(bound.negate(), bound).pass(value, null);
+    }
+
+    private static Object held(SpecializedGetters values, int at, DataType from, DataType to) {
+      return values.isNullAt(at) ? null : held(values.get(at, from), from, to);
+    }
+
+    /** Returns the first number that is too large for the cast; null if the cast cuts none. */
+    private static BigDecimal bound(DataType from, DataType to) {
+      if (to instanceof TimestampType && from instanceof NumericType) {
+        return BEYOND_SECONDS;
+      }
+      boolean rounds = from instanceof DoubleType || from instanceof FloatType;
+      return rounds && to instanceof IntegralType ? BEYOND_LONG : null;
+    }
+
+    private static DataType type(StructType struct, int at) {
+      return struct.fields()[at].dataType();
+    }
   }
 }
