@@ -80,7 +80,17 @@ class Instance:
         self._checkpoints = checkpoints
         clock = SteadyClock(wall_ms, suspended_too, min(_CLOCK_S, settings.deletions_s))
         factory = replica_factory(settings, facts.limit_ms, metrics, view, clock)
-        seeding = self._seeding = seeding_of(settings, view, factory.directory, peers, metrics)
+        seeding = self._seeding = Seeding(
+            view,
+            factory.directory,
+            lambda member: peers.of(member).held,
+            shard_tls(settings),
+            metrics,
+            settings.seed_replicas,
+            settings.max_seeds,
+            time.monotonic,
+        )
+        disk = DiskWatch(view, factory.directory, metrics, settings.released_s, settings.set_aside_s, time.monotonic)
         changelog = self._changelog = Changelog(
             partial(_consumer, settings), factory.reopen, facts, clock, settings.deletions_s * 1000
         )
@@ -92,7 +102,7 @@ class Instance:
             peers.served_by,
             factory.resume,
             seeding.seed,
-            disk_watch(settings, view, factory.directory, metrics),
+            disk,
         )
         events = self._events = ClusterEvents(asyncio.get_running_loop(), view, tracker, placement.changed.set)
         readiness = self._readiness = Readiness(
@@ -228,19 +238,6 @@ def servers_of(settings: Settings, view: View, peers: Peers, metrics: Metrics, c
     passed = limits._replace(batch_keys=sys.maxsize, wait_ms=sys.maxsize)
     shards = ShardMethods(local, passed, shard_limits, PartitionListing(view), checkpoints, pace)
     return Servers(settings, queries.methods(), shards.methods(), in_flight)
-
-
-def seeding_of(settings: Settings, view: View, directory: StoreDirectory, peers: Peers, metrics: Metrics) -> Seeding:
-    """Returns the Seeding that takes partitions from an instance's peers. Raises SettingsError for wrong TLS files."""
-    enabled, max_seeds, tls = settings.seed_replicas, settings.max_seeds, shard_tls(settings)
-    return Seeding(
-        view, directory, lambda member: peers.of(member).held, tls, metrics, enabled, max_seeds, time.monotonic
-    )
-
-
-def disk_watch(settings: Settings, view: View, directory: StoreDirectory, metrics: Metrics) -> DiskWatch:
-    """Returns the watch over the disk of an instance."""
-    return DiskWatch(view, directory, metrics, settings.released_s, settings.set_aside_s, time.monotonic)
 
 
 def replica_factory(

@@ -123,6 +123,11 @@ def _answer(response: bytes | Awaitable[Any], encode: Callable[[Any], bytes], si
     return encode(response) if isinstance(response, bytes) else Later(response, encode, size)
 
 
+def _waits(kind: type[_Request], call: Callable[[_Request], Awaitable[Message]]) -> Respond:
+    """Returns the response to a method that takes a message and has to be waited for."""
+    return lambda request, _: Later(call(parsed(kind, request)), lambda response: response.SerializeToString())
+
+
 @dataclass(eq=False)
 class ReadMethods:
     """The reads that both services have: requests are checked first."""
@@ -226,18 +231,9 @@ class ShardMethods(ReadMethods):
             ),
             "DescribeMember": lambda _request, _left_s: self._describe_member(),
             "ListPartitions": self._list_partitions,
-            "CreateCheckpoint": lambda request, _: Later(
-                self._create_checkpoint(parsed(shard.CreateCheckpointRequest, request)),
-                shard.CreateCheckpointResponse.SerializeToString,
-            ),
-            "ReadCheckpoint": lambda request, _: Later(
-                self._read_checkpoint(parsed(shard.ReadCheckpointRequest, request)),
-                shard.ReadCheckpointResponse.SerializeToString,
-            ),
-            "DeleteCheckpoint": lambda request, _: Later(
-                self._delete_checkpoint(parsed(shard.DeleteCheckpointRequest, request)),
-                shard.DeleteCheckpointResponse.SerializeToString,
-            ),
+            "CreateCheckpoint": _waits(shard.CreateCheckpointRequest, self._create_checkpoint),
+            "ReadCheckpoint": _waits(shard.ReadCheckpointRequest, self._read_checkpoint),
+            "DeleteCheckpoint": _waits(shard.DeleteCheckpointRequest, self._delete_checkpoint),
         }
         return [Method(SHARD, name, respond, self.limits.in_flight) for name, respond in responds.items()]
 
