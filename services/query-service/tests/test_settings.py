@@ -60,24 +60,22 @@ def test_a_bad_value_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch, name:
     assert "\n" not in str(raised.value)
 
 
-def test_page_sizes_that_contradict_each_other_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("QUERY_SERVICE_MAX_PAGE_SIZE", "10")
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("MAX_PAGE_SIZE", "10", "QUERY_SERVICE_DEFAULT_PAGE_SIZE is above"),
+        ("MAX_CALL_MS", "10", "QUERY_SERVICE_CALL_TIMEOUT_MS is above"),
+        ("MAX_IN_FLIGHT_MB", "19", "QUERY_SERVICE_MAX_IN_FLIGHT_MB has no room .*: raise it to 20"),
+        ("PEER_TIMEOUT", "500", "QUERY_SERVICE_PEER_TIMEOUT: .*QUERY_SERVICE_PEER_TIMEOUT_MS"),
+    ],
+    ids=["page-sizes", "deadlines", "memory-of-the-largest-call", "unknown"],
+)
+def test_settings_that_contradict_each_other_or_are_unknown_are_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, reason: str
+) -> None:
+    monkeypatch.setenv(f"QUERY_SERVICE_{name}", value)
 
-    with pytest.raises(SettingsError, match="QUERY_SERVICE_DEFAULT_PAGE_SIZE is above"):
-        load_settings(Settings)
-
-
-def test_a_default_deadline_beyond_the_longest_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("QUERY_SERVICE_MAX_CALL_MS", "10")
-
-    with pytest.raises(SettingsError, match="QUERY_SERVICE_CALL_TIMEOUT_MS is above"):
-        load_settings(Settings)
-
-
-def test_memory_that_the_largest_call_would_never_get_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("QUERY_SERVICE_MAX_IN_FLIGHT_MB", "19")
-
-    with pytest.raises(SettingsError, match=r"QUERY_SERVICE_MAX_IN_FLIGHT_MB has no room .*: raise it to 20"):
+    with pytest.raises(SettingsError, match=reason):
         load_settings(Settings)
 
 
@@ -87,10 +85,3 @@ def test_every_setting_is_described() -> None:
     for name, field in Settings.model_fields.items():
         assert Settings.variable(name) in text
         assert field.description
-
-
-def test_an_unknown_variable_is_named_with_the_nearest_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("QUERY_SERVICE_PEER_TIMEOUT", "500")
-
-    with pytest.raises(SettingsError, match=r"QUERY_SERVICE_PEER_TIMEOUT: .*QUERY_SERVICE_PEER_TIMEOUT_MS"):
-        load_settings(Settings)

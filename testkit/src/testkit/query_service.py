@@ -1,6 +1,7 @@
 """Fakes and builders for unit tests; nothing in the service imports them."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -105,6 +106,11 @@ def apply_row(view: View, store: str, key: str, sequence: int, offset: int, payl
     replica.apply([record], offset + 1)
 
 
+def soon() -> float:
+    """Returns a deadline that no read of a test reaches, by time.monotonic."""
+    return time.monotonic() + 60
+
+
 def preference_of(view: View, peer_of: Callable[[Member], RoutedPeer]) -> Preference:
     """Returns the preference that demotes a replica above 10 s of lag, and restores it below 2 s."""
     return Preference(view, peer_of, 10.0, 2.0)
@@ -146,6 +152,11 @@ class MessageReads:
         """Reads a page of versions."""
         answer = self._reads.versions(request, deadline)
         return ListVersionsResponse.FromString(answer if isinstance(answer, bytes) else await answer)
+
+
+async def freshness_of_get(reads: Reads, until: float) -> query_pb2.Freshness:
+    """Returns the freshness of a get, which says who has answered it."""
+    return (await MessageReads(reads).get(api.GetStateRequest(store="s"), until)).freshness
 
 
 class FakeReads(Reads):

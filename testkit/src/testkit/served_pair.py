@@ -150,6 +150,12 @@ class ServedPair:
             if (ranked[0] == self.member) == there:
                 yield group
 
+    def row_there(self) -> str:
+        """Returns such a group of the peer, after both have written a row of it."""
+        group = next(self.groups())
+        self.write("keyed", group, b"row")
+        return group
+
     def answer(self, method: str, request: Message, left_s: float | None = None) -> "bytes | asyncio.Future[bytes]":
         """Returns the answer of `here` to a public call. Raises LookupFailedError."""
         return self.here.queries[method].answer(request.SerializeToString(), left_s)

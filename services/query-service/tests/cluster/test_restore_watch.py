@@ -87,14 +87,6 @@ async def test_nothing_is_display_while_all_are_served(
     assert shown == []
 
 
-async def test_without_a_terminal_there_are_the_metrics(
-    view: View, metrics: Metrics, clock: ManualClock, replicas: list[Replica]
-) -> None:
-    RestoreWatch(view, metrics, lambda _: None, clock).update()
-
-    assert metric(metrics, "restore_left", partition="1") == 50
-
-
 def test_it_says_how_far_the_restore_is_and_how_long_it_still_takes() -> None:
     assert bar(RestoreProgress(done=300_000, total=1_200_000, seconds=2, partitions=4)) == (
         "restoring 4 partitions [#######.......................]  25% 300,000 of 1,200,000 records, 150,000/s, 6 s left"

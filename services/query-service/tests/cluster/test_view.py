@@ -12,7 +12,6 @@ from query_service.errors import NotServedError, UnknownStoreError
 from query_service.storage.progress import EndOffset
 from query_service.storage.replica import Replica
 from query_service.storage.store_directory import Topic
-from testkit.query_service import store_definition
 
 STORE = "orders-by-key"
 
@@ -45,64 +44,28 @@ def test_the_partitions_in_whose_first_ranks_it_is_are_assigned_to_it(view: View
     assert view.assigned() == {(STORE, partition) for partition in range(4)}
 
 
-class RecordingView(View):
-    """Records in which thread each of its attributes is set, or its end offsets are updated."""
-
-    changes: list[tuple[str, int]]
-
-    def __setattr__(self, name: str, value: object) -> None:
-        super().__setattr__(name, value)
-        if "changes" in self.__dict__:
-            self.changes.append((name, get_ident()))
-
-
-class RecordingDict(dict[tuple[str, int], EndOffset]):
-    """Records in which thread it is updated."""
-
-    def __init__(self, changes: list[tuple[str, int]]) -> None:
-        super().__init__()
-        self._changes = changes
-
-    def update(self, *others: object, **items: object) -> None:
-        super().update(*others, **items)  # type: ignore[call-overload]  # passed on as it came
-        self._changes.append(("end_offsets", get_ident()))
-
-
 async def test_only_the_event_loop_changes_the_view_whatever_thread_the_events_come_from(
-    open_replica: Callable[..., Replica], monkeypatch: pytest.MonkeyPatch
+    view: View, open_replica: Callable[..., Replica]
 ) -> None:
-    me = Member("query-1", "h:1", "h:2", 1)
-    view = RecordingView(me, [store_definition(STORE)], replicas=2)
-    replica = open_replica(0, serving=False)
-    view.replicas = {(STORE, 0): replica}
-    changes = view.changes = []
-    view.end_offsets = RecordingDict(changes)
-    changes.clear()
-    note_end_offset = replica.note_end_offset
-
-    def note(offset: int, asked_at: float) -> None:
-        changes.append(("replica", get_ident()))
-        note_end_offset(offset, asked_at)
-
-    monkeypatch.setattr(replica, "note_end_offset", note)
-    tracker = MemberTracker(me, 2, 30)
-    events = ClusterEvents(
-        asyncio.get_running_loop(), view, tracker, lambda: changes.append(("on_change", get_ident()))
-    )
+    view.topics, view.shard_map = {}, ShardMap(frozenset(), 2)
+    view.replicas[STORE, 0] = replica = open_replica(0, serving=False)
+    changed_in: list[int] = []
+    tracker = MemberTracker(view.me, 2, 30)
+    events = ClusterEvents(asyncio.get_running_loop(), view, tracker, lambda: changed_in.append(get_ident()))
 
     def report() -> None:
-        events.members(frozenset({me}))
+        events.members(frozenset({view.me}))
         events.topics({"topic": Topic("topic", "id", 77, 4)})
         events.end_offsets({("topic", 0): EndOffset(7, 1.0), ("topic", 3): EndOffset(9, 1.0)})
 
     reporter = Thread(target=report)
     reporter.start()
     reporter.join()
-    assert changes == [], "nothing changes in the thread that reports"
+    assert (view.shard_map.members, view.topics, view.end_offsets) == (frozenset(), {}, {})
+    assert (replica.progress.end_offset, changed_in) == (None, [])
     await asyncio.sleep(0)
 
-    names = ["shard_map", "on_change", "topics", "on_change", "end_offsets", "replica"]
-    assert changes == [(name, get_ident()) for name in names]
+    assert changed_in == [get_ident()] * 2, "of the members and of the topics"
     assert view.assigned() == {(STORE, partition) for partition in range(4)}
     assert view.end_offsets["topic", 3] == EndOffset(9, 1.0)
     assert replica.progress.end_offset == 7

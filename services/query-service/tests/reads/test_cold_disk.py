@@ -18,7 +18,7 @@ from query_service.storage.replica import Replica
 from query_service.storage.rocksdb_engine import Disk, RocksdbEngine
 from statecast.query.v1 import query_service_pb2 as api
 from statecast.state.v1 import state_pb2
-from testkit.query_service import MessageReads, preference_of, put
+from testkit.query_service import MessageReads, preference_of, put, soon
 
 STORE = "orders-by-key"
 LIMITS = Limits(batch_keys=1000, page_size=100, default_page_size=2, wait_ms=10_000, answer_bytes=1 << 20)
@@ -77,10 +77,6 @@ def batch() -> api.BatchGetStatesRequest:
 
 def get(group: str) -> api.GetStateRequest:
     return api.GetStateRequest(store=STORE, key=state_pb2.StateKey(group=group))
-
-
-def soon() -> float:
-    return time.monotonic() + 60
 
 
 async def test_many_cold_keys_are_read_in_threads_and_at_once_when_they_are_known(

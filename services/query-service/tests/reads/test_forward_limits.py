@@ -108,8 +108,7 @@ async def test_the_time_of_a_get_has_the_wait_for_a_peer_that_times_out() -> Non
     """This instance restores the partition when the get begins, so that no replica but the peer is asked."""
     timeout_s = scaled(0.1)
     async with ServedPair(monotonic=time.monotonic, timeout_s=timeout_s) as pair:
-        group = next(pair.groups())
-        pair.write("keyed", group, b"row")
+        group = pair.row_there()
         replica = pair.here.view.replicas["keyed", pair.here.view.partition_of("keyed", group)]
         replica.progress.serving = False
         pair.server.gate.clear()

@@ -76,8 +76,7 @@ async def test_what_the_peer_cannot_answer_is_answered_here_at_once() -> None:
 
 async def test_when_nobody_is_known_to_answer_all_are_asked() -> None:
     async with ServedPair() as pair:
-        group = next(pair.groups())
-        pair.write("keyed", group, b"row")
+        group = pair.row_there()
         place = "keyed", pair.here.view.partition_of("keyed", group)
         pair.here.view.replicas[place].progress.serving = False
         pair.peer.failed(place)
@@ -142,8 +141,7 @@ async def test_of_two_peers_the_second_answers_what_the_first_does_not(hedge_aft
 
 async def test_a_partition_that_the_peer_does_not_serve_is_looked_up_here_and_not_there_again() -> None:
     async with ServedPair() as pair:
-        group = next(pair.groups())
-        pair.write("keyed", group, b"row")
+        group = pair.row_there()
         pair.there.view.replicas["keyed", pair.here.view.partition_of("keyed", group)].progress.serving = False
         responses = [get_response(await pair.answered("GetState", get_request(group))) for _ in range(3)]
 

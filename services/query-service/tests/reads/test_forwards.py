@@ -168,8 +168,7 @@ async def test_gets_in_flight_together_are_one_call_of_the_peer() -> None:
 @pytest.mark.parametrize("method", ["GetState", "BatchGetStates"])
 async def test_a_peer_that_is_late_is_hedged_with_what_this_instance_holds(method: str) -> None:
     async with ServedPair(monotonic=time.monotonic, hedge_after_s=0.02, timeout_s=scaled(5)) as pair:
-        group = next(pair.groups())
-        pair.write("keyed", group, b"row")
+        group = pair.row_there()
         pair.server.gate.clear()
         request = get_request(group) if method == "GetState" else batch_request(group, next(pair.groups(there=False)))
         answered = await pair.forwarded(method, request)
@@ -233,8 +232,7 @@ async def test_bounds_waits_and_ranges_are_passed_on_too(fields: dict[str, Any])
 
 async def test_a_get_with_bounds_goes_alone() -> None:
     async with ServedPair(monotonic=time.monotonic) as pair:
-        group = next(pair.groups())
-        pair.write("keyed", group, b"row")
+        group = pair.row_there()
         request = get_request(group, bounds=query_pb2.Bounds(max_lag_ms=1 << 40))
         response = get_response(await pair.forwarded("GetState", request))
 

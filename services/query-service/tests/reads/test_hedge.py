@@ -10,20 +10,13 @@ from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
 from query_service.errors import AbsentError, InvalidRequestError, NotServedError
 from query_service.metrics import Metrics
-from query_service.reads import Reads
 from query_service.reads.dispatch import Dispatch
 from query_service.reads.hedge import Hedging, SlowestResults
-from statecast.query.v1 import query_pb2, query_service_pb2
-from testkit.query_service import FakePeers, FakeReads, GatedReads, ManualClock, preference_of
+from statecast.query.v1 import query_pb2
+from testkit.query_service import FakePeers, FakeReads, GatedReads, ManualClock, freshness_of_get, preference_of
 
 SHARD = ("orders-by-key", 0)
 OTHERS = [Member(f"query-{number}", f"h:{number}", f"s:{number}", 1) for number in (2, 3, 4)]
-
-
-async def get(reads: Reads, until: float) -> query_pb2.Freshness:
-    answer = reads.get(query_service_pb2.GetStateRequest(store="s"), until)
-    response = answer if isinstance(answer, bytes) else await answer
-    return query_service_pb2.GetStateResponse.FromString(response).freshness
 
 
 class Cluster:
@@ -56,7 +49,7 @@ class Cluster:
     async def answered_by(self, wait_s: float = 0.0) -> str:
         began = self.clock.now
         self.clock.now += 0.01
-        result = await self._dispatch.first_answer(SHARD, get, began + 10, "get", wait_s)
+        result = await self._dispatch.first_answer(SHARD, freshness_of_get, began + 10, "get", wait_s)
         assert result.forwarded
         return result.answered_by
 

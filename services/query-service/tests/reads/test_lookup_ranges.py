@@ -12,7 +12,7 @@ from statecast.partitioning import partition_of
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
-from testkit.query_service import MessageReads, apply_row, tombstone
+from testkit.query_service import MessageReads, apply_row, soon, tombstone
 from testkit.query_service import put as state_put
 
 STORE = "orders-by-key"
@@ -21,10 +21,6 @@ RESOURCE_EXHAUSTED = 8
 MOVES = 10_001
 RECENT = 8
 """The number of changed rows that the replicas of these tests remember."""
-
-
-def soon() -> float:
-    return time.monotonic() + 10
 
 
 def range_query(group: str = "alice", after: int | None = None, **fields: object) -> query_pb2.RangeQuery:

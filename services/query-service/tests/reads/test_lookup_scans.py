@@ -1,6 +1,5 @@
 """One suite of scans for every kind of lookup: local, remote, and routed by way of a peer."""
 
-import time
 from collections.abc import Iterator
 from threading import get_ident
 
@@ -13,13 +12,9 @@ from query_service.storage.replica import Replica
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
-from testkit.query_service import MessageReads, apply_row
+from testkit.query_service import MessageReads, apply_row, soon
 
 STORE = "orders-by-key"
-
-
-def soon() -> float:
-    return time.monotonic() + 10
 
 
 async def test_a_scan_reads_a_group_page_by_page(lookup: MessageReads, serving_view: View) -> None:
@@ -145,15 +140,6 @@ async def test_rows_that_stay_are_read_once_while_others_are_written(lookup: Mes
 
     assert [key for key in keys if len(key) == len("single-0")] == [f"single-{number}" for number in range(9)]
     assert len(keys) == len(set(keys))
-
-
-async def test_a_prefix_of_the_sort_value_is_read(lookup: MessageReads, serving_view: View) -> None:
-    for offset, sort in enumerate(("2026-01", "2026-02", "2027-01")):
-        apply_row(serving_view, STORE, f"g\0{sort}\0m", 1, offset, b"row")
-    answer = await lookup.scan(query.ScanStatesRequest(store=STORE, group="g", sort_prefix="2026-"), soon())
-
-    assert [state.key.sort for state in answer.states] == ["2026-01", "2026-02"]
-    assert not answer.shards
 
 
 async def test_a_scan_of_an_unknown_store_is_refused(lookup: MessageReads) -> None:

@@ -19,7 +19,7 @@ from statecast.partitioning import partition_of
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
-from testkit.query_service import MessageReads, apply_row, put
+from testkit.query_service import MessageReads, apply_row, put, soon
 from testkit.waiting import wait_until_async
 
 STORE = "orders-by-key"
@@ -27,10 +27,6 @@ EPOCH = 77
 RESOURCE_EXHAUSTED = 8
 ANSWER_BYTES = 500_000
 """The largest answer of these lookups."""
-
-
-def soon() -> float:
-    return time.monotonic() + 10
 
 
 def get(group: str, **bounds: object) -> query.GetStateRequest:

@@ -1,7 +1,5 @@
 """One suite for older versions on every kind of lookup: local, remote on the internal service, and by way of a peer."""
 
-import time
-
 import pytest
 
 from query_service.cluster.view import View
@@ -10,7 +8,7 @@ from statecast.partitioning import partition_of
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
-from testkit.query_service import FakeRecord, MessageReads, encoded_state, store_definition, tombstone
+from testkit.query_service import FakeRecord, MessageReads, encoded_state, soon, store_definition, tombstone
 
 STORE = "orders-by-key"
 KEY = state_pb2.StateKey(group="order-1")
@@ -33,10 +31,6 @@ def apply(view: View, *payloads: bytes | None) -> None:
         else:
             record = FakeRecord(b"order-1", encoded_state(offset + 1, payload, seconds=BEGAN + offset), offset)
         host.apply([record], offset + 1)
-
-
-def soon() -> float:
-    return time.monotonic() + 10
 
 
 def get(seconds: int) -> query.GetStateRequest:

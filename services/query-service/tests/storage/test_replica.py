@@ -149,25 +149,22 @@ async def test_no_record_ends_the_reading_or_the_upkeep(
     assert replica.progress.applied_offset == 2
 
 
-async def test_a_row_that_is_made_again_is_kept(open_replica: OpenReplica) -> None:
+@pytest.mark.parametrize(
+    ("records", "row"),
+    [
+        ([tombstone("a", 3, 0), put("a", 4, 1, b"again")], b"again"),
+        ([put("a", 4, 0), tombstone("a", 3, 1)], b"row"),
+        ([put("a", 900, 0, b"old"), put("a", 1, 1, b"new", epoch=2)], b"new"),
+    ],
+    ids=["made-again", "deletion-older-than-the-row", "lower-sequence-of-a-higher-epoch"],
+)
+async def test_the_newest_record_by_epoch_and_sequence_counts(
+    open_replica: OpenReplica, records: list[FakeRecord], row: bytes
+) -> None:
     replica = open_replica()
-    replica.apply([tombstone("a", 3, 0), put("a", 4, 1, b"again")], 2)
+    replica.apply(records, 2)
 
-    assert payload(replica, b"a") == b"again"
-
-
-async def test_a_deletion_that_is_older_than_the_row_is_stale(open_replica: OpenReplica) -> None:
-    replica = open_replica()
-    replica.apply([put("a", 4, 0), tombstone("a", 3, 1)], 2)
-
-    assert payload(replica, b"a") == b"row"
-
-
-async def test_a_higher_epoch_may_bring_a_lower_sequence(open_replica: OpenReplica) -> None:
-    replica = open_replica()
-    replica.apply([put("a", 900, 0, b"old"), put("a", 1, 1, b"new", epoch=2)], 2)
-
-    assert payload(replica, b"a") == b"new"
+    assert payload(replica, b"a") == row
 
 
 async def test_it_says_how_fresh_it_is(open_replica: OpenReplica, clock: ManualClock) -> None:
