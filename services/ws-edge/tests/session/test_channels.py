@@ -26,12 +26,6 @@ async def edge() -> AsyncIterator[RunningEdge]:
         yield running
 
 
-@pytest.fixture
-async def alice(edge: RunningEdge) -> AsyncIterator[AsyncClient]:
-    async with edge.client() as client:
-        yield client
-
-
 @pytest.mark.parametrize("subprotocol", [None, BINARY])
 async def test_the_watches_of_a_channel_are_its_rows_and_places(
     edge: RunningEdge, alice: AsyncClient, subprotocol: str | None

@@ -226,14 +226,11 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
         while self._unparsed and not self._is_held():
             part = bytes(self._unparsed[:SLICE_BYTES])
             del self._unparsed[:SLICE_BYTES]
-            self._parse_part(part)
+            if self.conn.parser_exc is None:
+                super().data_received(part)
 
     def _is_held(self) -> bool:
         return self.read_paused or self.disconnected or self.transport.is_closing()
-
-    def _parse_part(self, data: bytes) -> None:
-        if self.conn.parser_exc is None:
-            super().data_received(data)
 
     def _accept(self, subprotocol: str | None) -> None:
         if self.transport.is_closing():
