@@ -7,7 +7,7 @@ EdgeError                          any of them; the text gives the remedy
 │   ├── UnknownStoreError          unknown_store           404
 │   ├── NoStateError               not_found               404
 │   ├── ForbiddenError             forbidden               403
-│   ├── TooManyWatchesError  too_many_watches        429
+│   ├── TooManyWatchesError        too_many_watches        429
 │   ├── TooManyRowsError           too_many_rows           429
 │   ├── TooManyFieldListsError     too_many_field_lists    429
 │   ├── StoreChangedError          store_changed           503
@@ -27,6 +27,7 @@ EdgeError                          any of them; the text gives the remedy
     ├── OriginRefusedError         origin_refused          403
     ├── UnknownPathError           unknown_path            404
     ├── TooManySocketsError        too_many_sockets        429
+    ├── LeftError                  left                    400
     ├── RevokedError               revoked                 403
     └── BusyError                  busy                    503
 
