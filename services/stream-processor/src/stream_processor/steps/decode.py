@@ -18,6 +18,7 @@ MAY_HAVE_BEFORE = ("OPERATION_UPDATE", "OPERATION_DELETE")
 HAS_AFTER = ("OPERATION_CREATE", "OPERATION_UPDATE", "OPERATION_SNAPSHOT")
 INSERTS = ("OPERATION_CREATE", "OPERATION_SNAPSHOT")
 REALTIME_SOURCE = "io.statecast.spark.SharedKafkaSource"
+FETCH_WAIT_MS = 10
 TOMBSTONE = "a tombstone: the delete before it says that the row is gone"
 
 
@@ -50,7 +51,10 @@ def read_changes(
         .option("includeHeaders", "true")
     )
     if trigger.mode == "micro-batch":
-        return reader.option("maxOffsetsPerTrigger", trigger.max_records).load().coalesce(tasks)
+        # A batch reads records that are there. After each fetch Spark asks for the partition's ends, and the broker
+        # answers only once the next fetch, for which there may be no records yet, has waited.
+        batches = reader.option("kafka.fetch.max.wait.ms", FETCH_WAIT_MS)
+        return batches.option("maxOffsetsPerTrigger", trigger.max_records).load().coalesce(tasks)
     first_ms = first_checkpoint // timedelta(milliseconds=1)
     return reader.option("readTasks", tasks).option("firstCheckpointMs", first_ms).load()
 
