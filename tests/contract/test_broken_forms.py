@@ -130,13 +130,16 @@ CHANGES = {
         TICKETS, "token, version 2", "token, version 3", f"{EDGE_TICKETS}::test_a_page_token_that_the_last_release"
     ),
     "another version of resume tokens": of_edge(
-        TOKEN, 'VERSION = "1"', 'VERSION = "2"', "watches/test_token.py::test_a_token_of_the_last_release_goes_on"
+        TOKEN,
+        'VERSION = "1"',
+        'VERSION = "2"',
+        "watches/test_token.py::test_a_token_of_the_last_and_of_the_next_release_goes_on",
     ),
     "resume tokens of other questions": of_edge(
         TOKEN,
-        "repr(store.rule), repr(store.private)",
-        "repr(store.private), repr(store.rule)",
-        "watches/test_token.py::test_a_token_of_the_last_release_goes_on",
+        r"{store.rule!r}\0{store.private!r}",
+        r"{store.private!r}\0{store.rule!r}",
+        "watches/test_token.py::test_a_token_of_the_last_and_of_the_next_release_goes_on",
     ),
     "other keys of channels": of_edge(
         "channels/channels.py",
