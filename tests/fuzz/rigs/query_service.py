@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
-from query_service.instance import replica_factory, servers_of
+from query_service.instance import replica_factory, servers_of, wall_ms
 from query_service.metrics import Metrics
 from query_service.reads.status import STATUS
 from query_service.server.peers import Peers
@@ -22,6 +22,7 @@ from query_service.settings import Settings
 from query_service.storage.checkpoints import Checkpoints
 from query_service.storage.progress import EndOffset
 from query_service.storage.replica import Replica
+from query_service.storage.steady_clock import SteadyClock
 from query_service.storage.store_directory import Topic
 from query_service.storage.stores_file import StoreDefinition
 from rigs.loop import Loop
@@ -81,10 +82,9 @@ class RunningQueryService:
         view = View(me, stores, 1)
         view.topics = {store.topic: Topic(store.topic, "id", EPOCH, PARTITIONS) for store in stores}
         view.shard_map = ShardMap(frozenset({me}), 1)
-        self._view, self._factory = (
-            view,
-            replica_factory(settings, lambda _: settings.resume_limit_s * 1000, metrics, view),
-        )
+        clock = SteadyClock(wall_ms, time.monotonic, 0.0)
+        self._view = view
+        self._factory = replica_factory(settings, lambda _: settings.resume_limit_s * 1000, metrics, view, clock)
         checkpoints = Checkpoints(directory, settings.max_seeds, metrics, time.monotonic)
         self._servers = servers_of(settings, view, Peers(1.0, 1.0, time.monotonic), metrics, checkpoints)
 
