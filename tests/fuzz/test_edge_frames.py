@@ -25,7 +25,7 @@ from testkit.ws_edge.channels import channel_of, order, orders_of
 from testkit.ws_edge.edge import RunningEdge
 from ws_edge.codec.frames import BINARY_SUBPROTOCOL
 from ws_edge.model.states import Position
-from ws_edge.watches.token import token_of
+from ws_edge.watches.token import Mask, token_of
 
 Frame = str | bytes
 
@@ -42,7 +42,8 @@ CHANNEL = "CHANNEL"
 
 stores = st.sampled_from(("orders-by-key", "orders-by-customer", "orders-by-item"))
 ids = st.integers(1, 99)
-tokens = st.builds(token_of, st.sampled_from((0, 2**63)), st.builds(Position, st.just(EPOCH), st.integers(-1, 50)))
+masks = st.sampled_from((Mask(0, 2**63), Mask(2**63, 0)))
+tokens = st.builds(token_of, masks, st.builds(Position, st.just(EPOCH), st.integers(-1, 50)))
 steps = st.builds(Step, store=stores, group_field=st.sampled_from(("order_id", "customer_id")), limit=st.integers(0, 9))
 places = st.builds(PlaceToken, path=st.sampled_from(((ORDER,), ("mine", ORDER))), token=tokens)
 one = {"id": ids, "token": tokens, "delta": st.booleans(), "times": st.booleans(), "interval_ms": st.just(0)}
