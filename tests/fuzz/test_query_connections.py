@@ -47,6 +47,7 @@ POLL = query.BatchGetStatesRequest(
 GET_FRAMES = call_frames(1, f"{SERVICE}/GetState", GET.SerializeToString())
 POLL_FRAMES = call_frames(3, f"{SERVICE}/BatchGetStates", POLL.SerializeToString())
 CANCEL = struct.pack(">I", 8)
+FRAME_HEADER_BYTES = 9
 CONNECTIONS = 500
 SPARE_FDS = 20
 SPARE_MB = 60
@@ -95,11 +96,25 @@ cut_calls = st.builds(lambda call, length: call[:length], whole_calls, st.intege
 
 @st.composite
 def changed_calls(draw: st.DrawFn) -> bytes:
-    """Two calls of which some bytes have others in their place: of ASCII, as a path beyond UTF-8 ends grpcio's loop."""
+    """Two calls of which some bytes have others in their place.
+
+    A path beyond UTF-8 ends grpcio's loop. So the new bytes are ASCII, and the lengths of frames stay as they are: else
+    a path could take in what comes behind its frame.
+    """
     call = bytearray(GET_FRAMES + POLL_FRAMES)
     for _ in range(draw(st.integers(1, 5))):
-        call[draw(st.integers(0, len(call) - 1))] = draw(st.integers(0, 127))
+        call[draw(st.sampled_from(places_beside_lengths(bytes(call))))] = draw(st.integers(0, 127))
     return bytes(call)
+
+
+def places_beside_lengths(frames: bytes) -> list[int]:
+    """Returns the index of each byte that is not in the length of a frame, which are its first three bytes."""
+    places, at = list[int](), 0
+    while at < len(frames):
+        end = at + FRAME_HEADER_BYTES + int.from_bytes(frames[at : at + 3], "big")
+        places += range(at + 3, end)
+        at = end
+    return places
 
 
 @fuzz()
