@@ -34,6 +34,7 @@ from statecast_service.kafka import KafkaSettings, connect, denied, reason
 from stream_processor.errors import ConfigurationError
 from stream_processor.pipeline.pipeline import Pipeline, dead_letter_topic
 from stream_processor.run.plan import UNSEEN, QueryPlan, TopicState, begun, plan, topics_of
+from stream_processor.steps.decode import FETCH_WAIT_MS
 from stream_processor.steps.encode import BESIDE_PAYLOAD, MAX_REQUEST_BYTES, TOMBSTONE_HEADER
 
 log = structlog.get_logger()
@@ -45,8 +46,6 @@ LEADERLESS = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILAB
 LOG_AGAIN_S = 10.0
 READER_GROUP = "stream-processor-replay"
 """Only named because Kafka's client needs one: no offset is ever committed to it."""
-FETCH_WAIT_MS = 10
-"""How long the broker waits for records before it answers that there are none."""
 READ_BACK_FACTOR = 16
 """By how much each step back from the end of a topic is longer than the one before."""
 MIN_RECORD_BYTES = 2 * BESIDE_PAYLOAD

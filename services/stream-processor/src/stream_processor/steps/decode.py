@@ -19,6 +19,7 @@ HAS_AFTER = ("OPERATION_CREATE", "OPERATION_UPDATE", "OPERATION_SNAPSHOT")
 INSERTS = ("OPERATION_CREATE", "OPERATION_SNAPSHOT")
 REALTIME_SOURCE = "io.statecast.spark.SharedKafkaSource"
 FETCH_WAIT_MS = 10
+"""How long the broker waits for records before it answers that there are none, to those who read what is there."""
 TOMBSTONE = "a tombstone: the delete before it says that the row is gone"
 
 
