@@ -102,8 +102,9 @@ def changed_calls(draw: st.DrawFn) -> bytes:
     a path could take in what comes behind its frame.
     """
     call = bytearray(GET_FRAMES + POLL_FRAMES)
+    places = st.sampled_from(places_beside_lengths(bytes(call)))
     for _ in range(draw(st.integers(1, 5))):
-        call[draw(st.sampled_from(places_beside_lengths(bytes(call))))] = draw(st.integers(0, 127))
+        call[draw(places)] = draw(st.integers(0, 127))
     return bytes(call)
 
 
