@@ -55,6 +55,16 @@ def test_a_row_that_the_client_holds_is_told_without_its_sort_value() -> None:
     assert read(RowNews(state(), frozenset({"name"})), ALL).keys() == {"key", "row"}
 
 
+def test_a_row_keeps_its_sort_value_where_the_field_that_holds_those_of_others_has_another_text() -> None:
+    changed = RowNews(state(match_id="other", suspended=True), frozenset({"suspended"}))
+    whole, delta = View(sort_field="match_id"), View(sort_field="match_id", delta=True)
+
+    assert read(changed, whole)["sort"] == read(changed, delta)["sort"] == "winner"
+    assert "delta" in read(changed, delta)
+    for view in (whole, delta):
+        assert Row.FromString(binary_body(changed, view) or b"").sort == "winner"
+
+
 def test_a_delta_has_the_changed_fields_and_null_for_those_that_are_gone() -> None:
     view = View(delta=True)
     row = read(RowNews(state(suspended=True), frozenset({"suspended", "updated_at"})), view)

@@ -99,30 +99,29 @@ def _json_row(state: KeyState, view: View, names: frozenset[str] | None) -> byte
     """Returns a Row as JSON. `names` are the changed fields; None for the whole row, as a new one."""
     shown = _shown(document(state), view)
     time = {"commit_time": rfc3339(state.commit_ns)} if view.times and state.commit_ns is not None else {}
-    whole: dict[str, Any] = {} if _holds(shown, view.key_field, state.key.member) else _key(state.key)
-    if names is None and state.key.sort and not _holds(shown, view.sort_field, state.key.sort):
-        whole["sort"] = state.key.sort
-    body = json_bytes({**whole, "row": shown, **time})
+    key: dict[str, Any] = {} if _holds(shown, view.key_field, state.key.member) else _key(state.key)
+    sort = {"sort": state.key.sort} if _needs_sort(state, shown, view, names) else {}
+    body = json_bytes({**key, **sort, "row": shown, **time})
     if names is None or not view.delta or not isinstance(shown, dict):
         return body
     changed = {name: shown.get(name) for name in sorted(names)}
     if any(shown.get(name, "") is None for name in names):
         return body  # a null would say that the field is gone
-    delta = json_bytes({**_key(state.key), "delta": changed, **time})
+    delta = json_bytes({**_key(state.key), **sort, "delta": changed, **time})
     return delta if len(delta) < len(body) else body
 
 
 def _binary_row(state: KeyState, view: View, names: frozenset[str] | None) -> bytes:
     shown = _shown(document(state), view)
     row = Row(encoded=_row_bytes(state.row, view.fields))
+    if _needs_sort(state, shown, view, names):
+        row.sort = state.key.sort
     if view.times and state.commit_ns is not None:
         row.commit_time.CopyFrom(timestamp(state.commit_ns))
     whole = Row()
     whole.CopyFrom(row)
     if not _holds(shown, view.key_field, state.key.member):
         whole.key = state.key.member
-    if names is None and not _holds(shown, view.sort_field, state.key.sort):
-        whole.sort = state.key.sort
     body = whole.SerializeToString()
     if names is None or not view.delta or not isinstance(shown, dict):
         return body
@@ -151,6 +150,12 @@ def _shown(row: Any, view: View) -> Any:
     if not view.fields or not isinstance(row, dict):
         return row
     return {name: value for name, value in row.items() if name in view.fields}
+
+
+def _needs_sort(state: KeyState, shown: Any, view: View, names: frozenset[str] | None) -> bool:
+    """Returns whether a row is sent with its sort value: a new one, or one that the `sort_field` does not hold."""
+    is_unknown = names is None or bool(view.sort_field)
+    return is_unknown and bool(state.key.sort) and not _holds(shown, view.sort_field, state.key.sort)
 
 
 def _holds(row: Any, field: str, text: str) -> bool:
