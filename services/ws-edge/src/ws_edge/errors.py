@@ -13,7 +13,7 @@ EdgeError                          any of them; the text gives the remedy
 │   ├── StoreChangedError          store_changed           503
 │   ├── IdUsedError                id_used                 400
 │   ├── TooManyChannelsError       too_many_channels       429
-│   ├── TicketRefusedError         ticket_refused          403
+│   ├── TicketRefusedError         ticket_refused          401
 │   ├── UnknownChannelError        unknown_channel         404
 │   ├── ChannelEndedError          channel_ended           404
 │   ├── UnreadableRowError         unreadable_row          500
@@ -112,7 +112,7 @@ class TooManyChannelsError(RequestError, code="too_many_channels", http_status=4
     """The consumer creates more channels an hour than it may."""
 
 
-class TicketRefusedError(RequestError, code="ticket_refused", http_status=403):
+class TicketRefusedError(RequestError, code="ticket_refused", http_status=401):
     """The ticket is forged, too old, used before, or of another consumer."""
 
 

@@ -153,7 +153,7 @@ async def test_without_a_valid_ticket_the_socket_is_refused(edge: RunningEdge, t
     with pytest.raises(InvalidStatus) as refusal:
         await edge.stranger_socket("/v1/tickets/stream", offers(*tickets))
 
-    assert refusal.value.response.status_code in (400, 403)
+    assert refusal.value.response.status_code in (400, 401)
 
 
 async def test_a_ticket_in_the_address_where_logs_show_it_opens_nothing(edge: RunningEdge) -> None:
@@ -170,7 +170,7 @@ async def test_a_ticket_that_somebody_has_seen_opens_no_second_socket(edge: Runn
         with pytest.raises(InvalidStatus) as refusal:
             await edge.stranger_socket("/v1/tickets/stream", offers(opening["ticket"]))
 
-    assert refusal.value.response.status_code == 403
+    assert refusal.value.response.status_code == 401
     assert "used before" in json.loads(refusal.value.response.body)["error"]["message"]
 
 
