@@ -27,7 +27,7 @@ EDGE_KILLS, QUERY_KILLS, SINGLE_KILLS = 6, 5, 4
 SINGLES = ("stream-processor", "gateway", "broker")
 """The parts with one instance. Nothing is lost while such a part is down, and it is started again."""
 WATCHERS = 8
-WATCHED_ONCE = 1_200
+WATCHED_ONCE = 400  # with these all watches fit the quota of one consumer at the edge that is left
 INTERVALS_MS = (0, 200)
 
 

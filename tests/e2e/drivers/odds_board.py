@@ -61,7 +61,7 @@ class OddsWriter:
         partition = partition_of(key[0], PARTITIONS)  # that of the group
         self._producer.produce(topic, None if row is None else encoded, name, partition, headers=headers)
 
-        assert not self._producer.flush(FLUSH_S)
+        assert not self._producer.flush(scaled(FLUSH_S))
 
 
 class Board:

@@ -11,6 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from statecast.change.v1.change_pb2 import Operation
 from statecast.orders.v1.order_pb2 import Order, OrderChange, OrderItem, OrderStatus
+from testkit.waiting import scaled
 
 PRICE_CENTS = 250
 FLUSH_S = 60
@@ -120,7 +121,7 @@ class OrderSource:
             self._orders[row.order_id] = after
 
     def _flush(self) -> None:
-        left = self._producer.flush(FLUSH_S)
+        left = self._producer.flush(scaled(FLUSH_S))
         assert left == 0, "Kafka did not acknowledge the change"
 
 
