@@ -1,6 +1,5 @@
 """A row that JSON cannot represent is an error of that row alone."""
 
-import asyncio
 import json
 
 import pytest
@@ -26,7 +25,7 @@ def test_a_message_within_a_row_that_is_unknown_or_broken_is_named(url: str, con
 
 async def test_a_page_with_such_a_row_has_the_others() -> None:
     rows = [row_of(*CONTENTS[0]), row_of("type.googleapis.com/google.protobuf.Value", b"\x20\x01")]
-    refused, shown = json.loads(await page_body(RowPage(rows, (), "", 0), asyncio.Lock()))["rows"]
+    refused, shown = json.loads(await page_body(RowPage(rows, (), "", 0)))["rows"]
 
     assert refused["error"]["code"] == "unreadable_row"
     assert shown["row"]["value"] is True

@@ -1,6 +1,5 @@
 """Reads by REST show and refuse the same rows as sockets; the token of a page begins a watch."""
 
-import asyncio
 import json
 from base64 import urlsafe_b64decode
 from typing import Any
@@ -15,6 +14,7 @@ from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from statecast.push.v2.push_pb2 import Page
 from testkit.turns import counted_turns
 from testkit.ws_edge.edge import RunningEdge, until
+from ws_edge.codec import bodies
 from ws_edge.model.states import KeyState, Position, StoreKey
 from ws_edge.rest import reads
 from ws_edge.rest.row_pages import ROWS_AT_ONCE, RowPage, page_body
@@ -25,7 +25,6 @@ ORDER = Order(order_id="12345", customer_id=ALICE, status=OrderStatus.ORDER_STAT
 GROUP = f"/v1/stores/orders-by-customer/rows?group={ALICE}"
 ONE = "/v1/stores/orders-by-key/rows?group="
 ALL = "/v1/stores/orders-by-customer/rows"
-dumps = json.dumps
 
 
 def member(day: int, customer: str = ALICE) -> StoreKey:
@@ -277,20 +276,40 @@ async def test_a_copy_is_confirmed_without_a_row_being_written(
 
 async def test_others_have_their_turns_while_a_page_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are written one by one. A page that is written as a whole would keep other tasks waiting."""
-    written = list[int]()
+    written, json_bytes = list[int](), bodies.json_bytes
 
-    def dumps_and_note(*arguments: Any, **more: Any) -> str:
-        written.append(len(text := dumps(*arguments, **more)))
+    def write_and_note(value: Any) -> bytes:
+        written.append(len(text := json_bytes(value)))
         return text
 
-    monkeypatch.setattr(json, "dumps", dumps_and_note)
+    monkeypatch.setattr(bodies, "json_bytes", write_and_note)
     rows = [KeyState(member(1), Position(7, number), Order(order_id="1")) for number in range(reads.MAX_PAGE)]
-    lock, page = asyncio.Lock(), RowPage(rows, (), "", 0)
+    page = RowPage(rows, (), "", 0)
     async with counted_turns() as turns:
-        body, *more = await asyncio.gather(*(page_body(page, lock) for _ in range(4)))
+        body = await page_body(page)
 
     assert len(json.loads(body)["rows"]) == reads.MAX_PAGE
-    assert more == [body] * 3
-    assert sum(written) < 4 * len(body)
+    assert sum(written) < len(body)
     assert max(written) < len(body) / 100
-    assert turns.count >= 4 * reads.MAX_PAGE // ROWS_AT_ONCE
+    assert turns.count >= reads.MAX_PAGE // ROWS_AT_ONCE
+
+
+def waited_s(edge: RunningEdge) -> float:
+    return edge.parts.metrics.registry.get_sample_value("ws_edge_throttled_seconds_total") or 0.0
+
+
+async def test_a_customer_that_calls_for_pages_leaves_time_to_another_and_takes_all_of_it_alone(
+    edge: RunningEdge, alice: AsyncClient
+) -> None:
+    put(edge, *range(reads.MAX_PAGE))
+    pages = f"{GROUP}&limit={reads.MAX_PAGE}"
+    for _ in range(3):
+        assert (await alice.get(pages)).status_code == 200
+    alone = waited_s(edge)
+    async with edge.client("customer-0002") as bob:
+        for _ in range(5):
+            await bob.get("/v1/consumer")
+            await alice.get(pages)
+
+    assert alone == 0
+    assert waited_s(edge) > 0

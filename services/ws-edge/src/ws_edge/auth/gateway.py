@@ -4,6 +4,7 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hmac import compare_digest
 from typing import Any
@@ -82,6 +83,14 @@ class Gateway:
         """Returns an unauthenticated caller's address. Raises GatewayRequiredError as `caller` does."""
         self._verified_headers(scope)
         return _address(scope)
+
+    def customer(self, scope: Mapping[str, Any]) -> str | None:
+        """Returns for whom a call counts: its consumer's principal, or an address; None when no gateway sent it."""
+        with suppress(GatewayRequiredError):
+            return self.caller(scope).consumer.principal
+        with suppress(GatewayRequiredError):
+            return f",,{self.stranger_address(scope)}"
+        return None
 
     def _verified_headers(self, scope: Mapping[str, Any]) -> dict[bytes, bytes]:
         headers: dict[bytes, bytes] = dict(scope["headers"])

@@ -1,8 +1,7 @@
 """The calls that read once: rows, an order, the stores, the signed-in consumer, and tickets."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
@@ -62,8 +61,6 @@ class Reads:
     """Seals the page tokens of the query service, as they name a row, which may be hidden from the caller."""
     page_size: int
     caching: PublicCaching
-    writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
-    """Held by the page of which rows are written."""
 
     def router(self) -> APIRouter:
         router = APIRouter()
@@ -136,7 +133,7 @@ class Reads:
                 partial(find, self.stores, consumer),
             )
             page = await self._of_group(consumer, asked.question, asked.fields, page_token)
-        return await self.caching.answer(definition, page, partial(page_body, page, self.writing), if_none_match)
+        return await self.caching.answer(definition, page, partial(page_body, page), if_none_match)
 
     async def _of_all_groups(
         self, consumer: Consumer, store: Store, scan: Scan, fields: tuple[str, ...], page_token: str
