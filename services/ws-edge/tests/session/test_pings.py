@@ -14,7 +14,7 @@ from testkit.ws_edge.one_socket import OneSocket, settle
 from testkit.ws_edge.stream import StreamClient
 from ws_edge.codec.bodies import json_bytes
 from ws_edge.model.authorization import EVERYONE
-from ws_edge.model.documents import frame_document
+from ws_edge.model.documents import message_document
 from ws_edge.model.json_rows import decode
 from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState, StoreKey
@@ -132,7 +132,7 @@ async def test_bookmarks_that_fit_into_no_frame_come_in_several_pings() -> None:
 def test_no_bookmark_takes_more_than_is_counted_for_it(number: int, path: list[str], token: str) -> None:
     bookmark = Bookmark(id=number, path=path, token=token)
 
-    assert len(json_bytes(frame_document(bookmark))) <= max_size(bookmark)
+    assert len(json_bytes(message_document(bookmark, has_defaults=False))) <= max_size(bookmark)
 
 
 async def test_a_place_with_rows_that_wait_has_no_bookmark() -> None:

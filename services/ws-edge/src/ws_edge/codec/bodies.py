@@ -15,6 +15,8 @@ from ws_edge.model.documents import document
 from ws_edge.model.states import Form, KeyState, StoreKey
 from ws_edge.watches.subscription import RowNews
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # json.dumps makes one for each call
+
 MAX_BODIES = 4
 """How many bodies a state keeps. While it is the newest, its watchers need few different ones."""
 
@@ -172,4 +174,4 @@ def _skipped(news: RowNews) -> dict[str, Any]:
 
 def json_bytes(value: Any) -> bytes:
     """Returns the value as JSON."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return _encode(value).encode()

@@ -12,7 +12,7 @@ from ws_edge.codec import bodies
 from ws_edge.codec.bodies import View, json_bytes
 from ws_edge.codec.requests import ClientRequest, read_binary, read_json
 from ws_edge.errors import EdgeError, MalformedFrameError
-from ws_edge.model.documents import frame_document
+from ws_edge.model.documents import message_document
 from ws_edge.model.states import Path, StoreKey
 from ws_edge.model.stores import FindStore
 from ws_edge.watches.subscription import RowNews
@@ -150,7 +150,7 @@ class StreamCodec(Codec):
     def socket_frame(self, frame: ServerFrame) -> bytes | None:
         if self.binary:
             return wire(frame.SerializeToString(), BINARY)
-        return wire(json_bytes(frame_document(frame)))
+        return wire(json_bytes(message_document(frame, has_defaults=False)))
 
 
 def _json_frame(frame: PlaceFrame) -> bytes:
@@ -158,7 +158,7 @@ def _json_frame(frame: PlaceFrame) -> bytes:
     if frame.path:
         parts.append(b'"path":%b' % json_bytes(frame.path))
     if frame.watching is not None:
-        parts.append(b'"watching":%b' % json_bytes(frame_document(frame.watching)))
+        parts.append(b'"watching":%b' % json_bytes(message_document(frame.watching, has_defaults=False)))
     if frame.rows:
         parts.append(b'"rows":[%b]' % b",".join(frame.rows))
     if frame.token:
@@ -166,7 +166,7 @@ def _json_frame(frame: PlaceFrame) -> bytes:
     if frame.current:
         parts.append(b'"current":true')
     if frame.ended is not None:
-        parts.append(b'"ended":%b' % json_bytes(frame_document(frame.ended)))
+        parts.append(b'"ended":%b' % json_bytes(message_document(frame.ended, has_defaults=False)))
     return b"{%b}" % b",".join(parts)
 
 

@@ -13,7 +13,7 @@ from ws_edge.channels.channels import Channel, Channels
 from ws_edge.codec.requests import watch_request
 from ws_edge.errors import MalformedFrameError
 from ws_edge.model.authorization import Consumer
-from ws_edge.model.documents import frame_document
+from ws_edge.model.documents import message_document
 from ws_edge.model.stores import Stores, find
 from ws_edge.rest.messages import answer_json, body_of
 from ws_edge.rest.openapi import answers, content_of
@@ -89,6 +89,6 @@ class ChannelRest:
 
     def _answer(self, channel: Channel, status: int = 200) -> Response:
         named = (NamedWatch(name=name, watch=watch) for name, watch in channel.watches.items())
-        watches = [frame_document(each) for each in named]
+        watches = [message_document(each, has_defaults=False) for each in named]
         expires_in_s = max(0, int(channel.expires_at - self.wall_clock()))
         return answer_json({"channel": channel.id, "expires_in_s": expires_in_s, "watches": watches}, status)

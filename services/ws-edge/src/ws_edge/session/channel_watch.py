@@ -18,7 +18,7 @@ from ws_edge.codec.frames import Codec, PlaceFrame, parts_of
 from ws_edge.codec.requests import ChannelRequest, watch_request
 from ws_edge.errors import ChannelEndedError, RequestError, TooManyWatchesError, UnknownChannelError
 from ws_edge.metrics import FrameTally
-from ws_edge.model.documents import frame_document
+from ws_edge.model.documents import message_document
 from ws_edge.model.questions import Question
 from ws_edge.model.states import KeyState, Path, Position, StoreKey
 from ws_edge.session.place import Place
@@ -217,7 +217,7 @@ class ChannelWatch(Subscriber):
                 rows.append(codec.error_body(key, error))
                 self._end_place(name)
                 continue
-            document = None if named is None else frame_document(named)
+            document = None if named is None else message_document(named, has_defaults=False)
             body = codec.body(RowNews(KeyState(key, NOWHERE, named, document=document)), VIEW)
             if body is not None:
                 rows.append(body)
