@@ -58,14 +58,14 @@ def orders(answers: Iterable[Result | Page | BaseException]) -> list[str]:
     return [row.row.order_id for row in rows if not row.is_unreadable]
 
 
-async def test_the_owner_is_asked_straight_in_batches_within_the_limit(
+async def test_the_owner_is_asked_straight(
     client: QueryClient, owner: FakeQueryService, other: FakeQueryService
 ) -> None:
     fill(owner)
     answers = await client.poll(STORE, [Query.of(each) for each in QUESTIONS])
 
     assert orders(answers) == [key.group for key in KEYS]
-    assert owner.calls["BatchGetStates"] == 3
+    assert owner.calls["BatchGetStates"] == 1
     assert other.calls["BatchGetStates"] == 0
 
 

@@ -21,7 +21,7 @@ from statecast.query.v1.query_service_pb2 import (
 )
 from statecast_client.limits import MAX_CALLS
 from statecast_client.router import RETRIED, Router, call_batch, stub
-from statecast_client.shard_map import group_by_owner, hash_group
+from statecast_client.shard_map import hash_group
 from ws_edge.errors import (
     DeclinedError,
     MalformedFrameError,
@@ -96,7 +96,6 @@ class QueryClient:
         )
         self._timeout = timeout
         self._timeouts = (timeout,) * ATTEMPTS
-        self._batch_limit = batch_limit
         self._stale_after_ms = stale_after_ms
         self._on_hidden = on_hidden
         self._logged = set[tuple[str, Hashable, Hashable]]()
@@ -110,17 +109,16 @@ class QueryClient:
         return self._router.address(store.name, query.group)
 
     async def poll(self, store: Store, queries: Sequence[Query]) -> list[Result]:
-        """Returns the result of each query of one store, in their order; an error where no instance answers."""
-        # A whole batch goes to one other instance when its owner fails: that instance forwards keys it does not hold.
-        batches = group_by_owner((self.address(store, query) for query in queries), self._batch_limit)
-        answers = await asyncio.gather(
-            *(self._poll_batch(store, [queries[index] for index in indices]) for indices in batches)
-        )
-        ordered: list[Result] = [Progress()] * len(queries)
-        for indices, answer in zip(batches, answers, strict=True):
-            for index, result in zip(indices, answer, strict=True):
-                ordered[index] = result
-        return ordered
+        """Returns the result of each query of one store, in their order; an error where no instance answers.
+
+        They are asked at the owner of the first one. It forwards keys of others, and so does the next instance that is
+        asked when it fails.
+        """
+        if len(parts := requests_of(queries)) > 1:
+            return [each for part in parts for each in await self.poll(store, part)]
+        call = partial(call_batch, batch(store, queries))
+        answer = self._router.call(store.name, queries[0].group, call, self._timeouts)
+        return await self._fitting(store, queries, await self._results(store, queries, answer))
 
     async def long_poll(self, store: Store, address: str, queries: Sequence[Query], max_wait: float) -> list[Result]:
         """Returns the results from one instance once one of them is newer, or after `max_wait` seconds."""
@@ -168,7 +166,7 @@ class QueryClient:
         await self._router.close()
 
     async def _get_alone(self, group: _Group, query: Query) -> RangeResult:
-        [result] = await self._poll_batch(group[0], [query])
+        [result] = await self.poll(group[0], [query])
         if isinstance(result, RequestError):
             raise result
         if not isinstance(result, RangeResult):
@@ -180,17 +178,10 @@ class QueryClient:
         self, group: _Group, queries: Sequence[Query]
     ) -> Sequence[RangeResult | RequestError | None]:
         """Returns the result or error of each key, None where the answer left it out. Raises an error of all keys."""
-        read = await self._poll_batch(group[0], queries)
+        read = await self.poll(group[0], queries)
         if isinstance(read[0], RequestError) and all(each is read[0] for each in read):
             raise read[0]
         return [None if isinstance(each, Progress) else each for each in read]
-
-    async def _poll_batch(self, store: Store, queries: Sequence[Query]) -> list[Result]:
-        if len(parts := requests_of(queries)) > 1:
-            return [each for part in parts for each in await self._poll_batch(store, part)]
-        call = partial(call_batch, batch(store, queries))
-        answer = self._router.call(store.name, queries[0].group, call, self._timeouts)
-        return await self._fitting(store, queries, await self._results(store, queries, answer))
 
     async def _fitting(self, store: Store, queries: Sequence[Query], read: list[Result]) -> list[Result]:
         """Asks again for keys that were refused or did not fit the answer; one that fails alone keeps its error."""
@@ -198,7 +189,7 @@ class QueryClient:
         if len(queries) > 1:
             middle = len(left) // 2 if len(left) == len(queries) else len(left)
             for part in (each for each in (left[:middle], left[middle:]) if each):
-                answers = await self._poll_batch(store, [queries[index] for index in part])
+                answers = await self.poll(store, [queries[index] for index in part])
                 for index, answer in zip(part, answers, strict=True):
                     read[index] = answer
         return read
