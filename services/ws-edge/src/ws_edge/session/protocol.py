@@ -137,7 +137,9 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
         """Whether the client has sent or read something since a pong was last awaited in vain."""
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
+        # The base looks up addresses, which the handshake has.
+        self.connections.add(self)
+        self.transport = transport
         transport.set_write_buffer_limits(high=self._send_buffer)
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer)
 
@@ -163,7 +165,6 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
         offers = b",".join(value for name, value in headers if name == b"sec-websocket-protocol").decode("latin-1")
         self.scope: Any = {
             "type": "websocket",
-            "client": self.client,
             "path": unquote(raw_path.decode()),
             "raw_path": raw_path,
             "query_string": query_string,
