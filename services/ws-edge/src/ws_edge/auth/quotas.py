@@ -3,7 +3,7 @@
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import IPv6Address, ip_network
 from typing import Self
 
 import structlog
@@ -261,10 +261,10 @@ class ChannelQuota:
 
 def network_of(address: str) -> str:
     """Returns the network that counts as one address: an IPv4 address or an IPv6 prefix; any other text as it is."""
-    try:
-        parsed = ip_address(address)
-    except ValueError:
+    if ":" not in address:
         return address
-    if not isinstance(parsed, IPv6Address):
+    try:
+        parsed = IPv6Address(address)
+    except ValueError:
         return address
     return str(parsed.ipv4_mapped or ip_network((int(parsed), IPV6_PREFIX_BITS), strict=False))
