@@ -13,8 +13,8 @@ T = TypeVar("T")
 
 SHARE = 0.2
 """The part of the loop's time that one customer's calls and large snapshots get while others are active."""
-SHARE_OF_ALL = 0.5
-"""The part that those of all customers get together."""
+SHARE_OF_ALL = 0.8
+"""The part that those of all customers get together; the rest is left to the frames of sockets."""
 BURST_S = 0.005
 """So many seconds may be taken at once: a few small calls."""
 STEP_S = 0.001
