@@ -16,6 +16,7 @@ from stream_processor.steps.encode import encode_source
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keys import is_truncation, row_identity
 from stream_processor.steps.outcomes import clock, observe_read, outcome_columns, with_truncation
+from stream_processor.steps.windows import CLOCK
 
 
 def entries(changes: DataFrame, pipeline: Pipeline, functions: Functions, beside: Sequence[str] = ()) -> DataFrame:
@@ -70,4 +71,4 @@ def entries(changes: DataFrame, pipeline: Pipeline, functions: Functions, beside
 def known_rows(rows: DataFrame, pipeline: Pipeline, every_change: bool) -> DataFrame:
     """Returns the lines behind Previous.java, with the columns that observe_state tells the progress of."""
     forget_s = round(pipeline.definition.forget_deleted.total_seconds())
-    return with_truncation(stateful("Previous", rows, forget_s, every_change))
+    return with_truncation(stateful("Previous", rows, forget_s, every_change, CLOCK in rows.columns))

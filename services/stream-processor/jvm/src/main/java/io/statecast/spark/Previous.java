@@ -96,12 +96,12 @@ public final class Previous extends StatefulProcessor<UTF8String, InternalRow, I
    *     Otherwise only the newest of a row's changes that come together goes on, and each change that is not newer and
    *     has entries that the row does not have now: with `applied` false, at the row's place and with the row's entries
    *     in `current`, and its own entries as `previous`, because these may have been written before a crash
+   * @param watermark whether a watermark is defined behind the result; it costs a look into the store per line
    */
-  public static Dataset<Row> apply(Dataset<Row> changes, long forgetSeconds, boolean everyChange) {
+  public static Dataset<Row> apply(Dataset<Row> changes, long forgetSeconds, boolean everyChange, boolean watermark) {
     StructType input = changes.schema();
     Previous processor = new Previous(input, Duration.ofSeconds(forgetSeconds), everyChange);
-    // A sum after every change may define a watermark.
-    TimeMode time = everyChange ? TimeMode.ProcessingTime() : new WithoutTimers();
+    TimeMode time = watermark ? TimeMode.ProcessingTime() : new WithoutTimers();
     return InternalState.transform(changes, "primary_key", processor, time, columns(input));
   }
 
@@ -231,11 +231,13 @@ public final class Previous extends StatefulProcessor<UTF8String, InternalRow, I
    * then have lower places, and the row as the transaction left it must win.
    */
   private Iterator<InternalRow> ordered(List<InternalRow> changes) {
-    Map<InternalRow, InternalRow> after = firstAfterReads(changes);
-    Comparator<InternalRow> order = order();
-    Comparator<InternalRow> byPlace =
-        (one, other) -> order.compare(after.getOrDefault(one, one), after.getOrDefault(other, other));
-    changes.sort(byPlace.thenComparing(change -> !after.containsKey(change)));
+    if (changes.size() > 1) {
+      Map<InternalRow, InternalRow> after = firstAfterReads(changes);
+      Comparator<InternalRow> order = order();
+      Comparator<InternalRow> byPlace =
+          (one, other) -> order.compare(after.getOrDefault(one, one), after.getOrDefault(other, other));
+      changes.sort(byPlace.thenComparing(change -> !after.containsKey(change)));
+    }
     return CollectionConverters.asScala(changes.iterator());
   }
 
