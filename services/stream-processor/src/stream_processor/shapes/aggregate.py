@@ -139,10 +139,10 @@ class AggregatePipeline(SummingPipeline):
 
     def _message(self) -> Column:
         """Returns the row of the sink's message; fields that are neither the group's nor an aggregate's stay unset."""
-        key = F.split("key", NUL)
-        groups = values_of(key.getItem(0), self.group)
+        groups = values_of(F.substring_index("key", NUL, 1), self.group)
         columns = {field.name: value for field, value in zip(self.group_fields, groups, strict=True)}
         if self.window is not None:
+            key = F.split("key", NUL)
             columns |= {name: key.getItem(place) for place, name in enumerate(WINDOW_FIELDS, start=1)}
         return filled(self.sink, columns | numbers(self))
 

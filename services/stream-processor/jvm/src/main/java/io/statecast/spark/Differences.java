@@ -3,10 +3,8 @@ package io.statecast.spark;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
@@ -65,18 +63,15 @@ public final class Differences implements Serializable {
 
   /** Called by Spark's generated code. */
   public ArrayData call(ArrayData left, ArrayData entered, ArrayData stated, boolean applied, boolean complete) {
-    Map<UTF8String, InternalRow> was = byKey(left);
-    Map<UTF8String, InternalRow> is = byKey(entered);
-    Map<UTF8String, InternalRow> claims = byKey(stated);
-    Set<UTF8String> keys = new LinkedHashSet<>(was.keySet());
-    keys.addAll(is.keySet());
-    keys.addAll(claims.keySet());
-    List<Object> result = new ArrayList<>(keys.size());
-    for (UTF8String key : keys) {
-      InternalRow before = was.get(key);
-      InternalRow now = is.get(key);
+    Map<UTF8String, InternalRow[]> groups = byKey(left, entered, stated);
+    List<Object> result = new ArrayList<>(groups.size());
+    for (Map.Entry<UTF8String, InternalRow[]> group : groups.entrySet()) {
+      UTF8String key = group.getKey();
+      InternalRow before = group.getValue()[0];
+      InternalRow now = group.getValue()[1];
+      InternalRow claim = group.getValue()[2];
       boolean effective = applied && (lines == Lines.EVERY || !same(before, now));
-      boolean claimed = lines == Lines.CHANGED ? effective : lines != Lines.EVERY && !same(claims.get(key), now);
+      boolean claimed = lines == Lines.CHANGED ? effective : lines != Lines.EVERY && !same(claim, now);
       if (!effective && !claimed) {
         continue;
       }
@@ -132,11 +127,14 @@ public final class Differences implements Serializable {
     return same;
   }
 
-  private Map<UTF8String, InternalRow> byKey(ArrayData entries) {
-    Map<UTF8String, InternalRow> byKey = new LinkedHashMap<>();
-    for (int i = 0; i < entries.numElements(); i++) {
-      InternalRow each = entries.getStruct(i, entry.size());
-      byKey.put(each.getUTF8String(0), each);
+  /** Returns the entries of each key: one of each array, or null. */
+  private Map<UTF8String, InternalRow[]> byKey(ArrayData... arrays) {
+    Map<UTF8String, InternalRow[]> byKey = new LinkedHashMap<>();
+    for (int array = 0; array < arrays.length; array++) {
+      for (int i = 0; i < arrays[array].numElements(); i++) {
+        InternalRow each = arrays[array].getStruct(i, entry.size());
+        byKey.computeIfAbsent(each.getUTF8String(0), key -> new InternalRow[arrays.length])[array] = each;
+      }
     }
     return byKey;
   }
