@@ -32,7 +32,7 @@ from stream_processor.steps.json_texts import (
     trees_of,
     unavailable_problem,
 )
-from stream_processor.steps.keys import BETWEEN_VALUES, escaped
+from stream_processor.steps.keys import BETWEEN_VALUES, LAST_TIME, escaped
 from stream_processor.steps.log_positions import POSITION_FIELDS, READ, log_position, position_problem
 
 FIRST_EPOCH = 1
@@ -45,8 +45,6 @@ SOURCE_FIELDS = text_fields(*POSITION_FIELDS, "txId", "gtid", "ts_ms", "ts_us", 
 TIMES = {"ts_us": 1, "ts_ms": 1000}
 """The fields that hold a time, and the microseconds in one unit of each."""
 MAX_SHOWN = 40
-END_US = 253_402_300_800_000_000
-"""The end of the year 9999, which a Timestamp of the contract cannot pass."""
 
 
 def decode_debezium(records: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:
@@ -229,4 +227,4 @@ def _time_problem(texts: Column, within: str) -> Column:
 
 def _moment(count: Column, microseconds: int) -> Column:
     total = F.when(count.rlike(r"^\d{1,18}$"), count.cast("decimal(18,0)") * microseconds)
-    return F.when(total < END_US, F.timestamp_micros(total.cast("bigint")))
+    return F.when(total <= LAST_TIME, F.timestamp_micros(total.cast("bigint")))

@@ -20,6 +20,8 @@ MARK = "\0"
 """The beginning of a truncation line's `primary_key`, and of no row's (PartitionKeys.java)."""
 RFC3339 = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 """UTC with six decimals: 27 characters that sort by time. The session's time zone must be UTC."""
+FIRST_TIME, LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The times that RFC3339 and a Timestamp of the contract can hold, in microseconds since 1970: the years 1 to 9999."""
 BETWEEN_VALUES = ":"
 """Stands between the values of a key of several columns. In a value it is written `\\:`, and a backslash `\\\\`."""
 ONE_VALUE = r"(?s)((?:[^:\\]|\\.)++)"

@@ -15,11 +15,10 @@ from stream_processor.steps.encode import STATE_RECORD, TOMBSTONE_HEADER
 from stream_processor.steps.foreign_forms import key_form, value_form
 from stream_processor.steps.functions import Functions, row_type
 from stream_processor.steps.json_rows import read_rows
+from stream_processor.steps.keys import LAST_TIME
 
 MAX_KEY = 3_074
 """Characters of a record's key: those of a group, a sort and a member with the NULs between them."""
-END_US = 253_402_300_800_000_000
-"""The end of the year 9999, in microseconds since 1970."""
 DECODED, _STATE = "__decoded", "__state"
 
 
@@ -111,7 +110,7 @@ def _by_offset(read: DataFrame) -> DataFrame:
         F.lit(0).cast("bigint").alias("epoch"),
         F.col("offset").alias("log_sequence_number"),
         F.lit("").alias("transaction_id"),
-        F.when((micros >= 0) & (micros < END_US), F.col("timestamp")).alias("commit_time"),
+        F.when(micros.between(0, LAST_TIME), F.col("timestamp")).alias("commit_time"),
         F.lit(False).alias("snapshot"),
         F.col("topic").alias("table"),
     )

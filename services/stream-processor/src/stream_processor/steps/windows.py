@@ -10,11 +10,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.pipeline.pipeline import Window
-from stream_processor.steps.keys import NUL, RFC3339, at
+from stream_processor.steps.keys import FIRST_TIME, LAST_TIME, NUL, RFC3339, at
 
 RFC3339_LENGTH = 27
-FIRST_TIME, LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""The times that RFC3339 has a text for, in microseconds since 1970: the years 1 to 9999."""
 BEYOND_YEARS = "that begins before the year 1 or ends after 9999, and a key has no text for it"
 HORIZON = "window_horizon"
 """A column of text: windows that end before it are closed to the change. Null when the source gives no commit time."""

@@ -66,6 +66,15 @@ abstract class GroupPart implements Serializable {
     return null;
   }
 
+  /** Returns the values that a group holds before the first difference, behind so many other columns. */
+  static Object[] nothing(GroupPart[] parts, int behind) {
+    Object[] values = new Object[behind + parts.length];
+    for (int i = 0; i < parts.length; i++) {
+      values[behind + i] = parts[i].nothing();
+    }
+    return values;
+  }
+
   /** Returns the value that a group holds after a difference, which is not null. */
   abstract Object fold(Object held, Object difference);
 

@@ -186,13 +186,10 @@ public final class GroupSums extends StatefulProcessor<UTF8String, InternalRow, 
   }
 
   private Object[] nothing() {
-    Object[] now = new Object[fields.length];
+    Object[] now = GroupPart.nothing(parts, PARTS);
     now[ROWS] = 0L;
     now[TICKS] = 0L;
     now[SEQUENCE] = Long.MIN_VALUE;
-    for (int i = PARTS; i < now.length; i++) {
-      now[i] = parts[i - PARTS].nothing();
-    }
     return now;
   }
 

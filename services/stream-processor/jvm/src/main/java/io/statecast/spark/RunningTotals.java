@@ -94,7 +94,7 @@ public final class RunningTotals extends StatefulProcessor<UTF8String, InternalR
     changes.foreach(change -> ordered.add(change.copy()));
     ordered.sort(order());
     InternalRow known = state.get();
-    Object[] now = known == null ? nothing() : stored.values(known);
+    Object[] now = known == null ? GroupPart.nothing(totals, 0) : stored.values(known);
     List<InternalRow> output = new ArrayList<>();
     for (InternalRow line : ordered) {
       for (int i = 0; i < now.length; i++) {
@@ -110,14 +110,6 @@ public final class RunningTotals extends StatefulProcessor<UTF8String, InternalR
       state.update(new GenericInternalRow(now));
     }
     return CollectionConverters.asScala(output.iterator());
-  }
-
-  private Object[] nothing() {
-    Object[] now = new Object[totals.length];
-    for (int i = 0; i < now.length; i++) {
-      now[i] = totals[i].nothing();
-    }
-    return now;
   }
 
   private Comparator<InternalRow> order() {
