@@ -4,7 +4,7 @@ import com.google.protobuf.CodedInputStream;
 import com.google.protobuf.Descriptors.FieldDescriptor;
 import com.google.protobuf.WireFormat;
 import java.io.IOException;
-import java.util.Arrays;
+import org.apache.spark.unsafe.types.ByteArray;
 
 /**
  * Decodes a change: `decode_change(bytes) → struct(row, payload, problem)`. `row` or `problem` is null. Null bytes give
@@ -31,17 +31,11 @@ public final class DecodeChange extends DecodeRow {
     byte[] row = null;
     for (int tag = in.readTag(); tag != 0; tag = in.readTag()) {
       if (tag == wanted) {
-        row = row == null ? in.readByteArray() : joined(row, in.readByteArray());
+        row = row == null ? in.readByteArray() : ByteArray.concat(row, in.readByteArray());
       } else {
         in.skipField(tag);
       }
     }
     return row;
-  }
-
-  private static byte[] joined(byte[] first, byte[] second) {
-    byte[] both = Arrays.copyOf(first, first.length + second.length);
-    System.arraycopy(second, 0, both, first.length, second.length);
-    return both;
   }
 }

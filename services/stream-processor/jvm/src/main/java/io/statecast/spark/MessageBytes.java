@@ -1,5 +1,6 @@
 package io.statecast.spark;
 
+import com.google.protobuf.CodedOutputStream;
 import com.google.protobuf.WireFormat;
 import java.util.Arrays;
 import org.apache.spark.unsafe.Platform;
@@ -59,22 +60,13 @@ final class MessageBytes {
   /** Writes the length of the field that began at `begin` before its bytes. */
   void end(int begin) {
     int size = length - begin - 1;
-    int more = more(size);
+    int more = CodedOutputStream.computeUInt32SizeNoTag(size) - 1;
     reserve(more);
     if (more > 0) {
       System.arraycopy(bytes, begin + 1, bytes, begin + 1 + more, size);
     }
     put(size, begin);
     length += more;
-  }
-
-  /** Returns how many bytes beyond one a size takes as a varint. */
-  private static int more(int size) {
-    int more = 0;
-    for (int rest = size >>> 7; rest != 0; rest >>>= 7) {
-      more++;
-    }
-    return more;
   }
 
   private int put(long value, int at) {
