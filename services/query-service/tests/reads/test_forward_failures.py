@@ -134,7 +134,7 @@ async def test_a_caller_with_little_time_left_shortens_the_call_of_no_other() ->
     async with ServedPair(timeout_s=scaled(10)) as pair:
         group = pair.row_there()
         pair.server.gate.clear()
-        hasty = pair.forwarded("GetState", get_request(group), 0.1)
+        hasty = pair.forwarded("GetState", get_request(group), scaled(0.1))
         patient = pair.forwarded("GetState", get_request(group), 600)
         without_deadline = pair.forwarded("GetState", get_request(group))
         first = get_response(await hasty)
