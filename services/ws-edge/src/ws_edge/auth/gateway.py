@@ -71,12 +71,7 @@ class Gateway:
         empty or unreadable, or when neither a customer nor staff is named.
         """
         headers = self._verified_headers(scope)
-        claims, groups = _value(headers, CLAIMS), _value(headers, GROUPS)
-        consumer_id, name = _only_value(headers, CUSTOM_ID), _only_value(headers, USERNAME)
-        consumer = Consumer(consumer_id, name, STAFF_GROUP in {group.strip(" \t") for group in groups.split(",")})
-        if not consumer.id and not consumer.staff:
-            text = "the gateway named no consumer: sign in, and see that the consumer has a custom_id"
-            raise GatewayRequiredError(text)
+        claims, consumer = _value(headers, CLAIMS), _consumer(headers)
         return Caller(consumer, _credential(claims, self._wall_clock()), _address(scope))
 
     def stranger_address(self, scope: Mapping[str, Any]) -> str:
@@ -87,9 +82,10 @@ class Gateway:
     def customer(self, scope: Mapping[str, Any]) -> str | None:
         """Returns for whom a call counts: its consumer's principal, or an address; None when no gateway sent it."""
         with suppress(GatewayRequiredError):
-            return self.caller(scope).consumer.principal
-        with suppress(GatewayRequiredError):
-            return f",,{self.stranger_address(scope)}"
+            headers = self._verified_headers(scope)
+            with suppress(GatewayRequiredError):
+                return _consumer(headers).principal
+            return f",,{_address(scope)}"
         return None
 
     def _verified_headers(self, scope: Mapping[str, Any]) -> dict[bytes, bytes]:
@@ -128,6 +124,16 @@ def check_headers(headers: Iterable[tuple[bytes, bytes]]) -> None:
             if plain in decided:
                 raise GatewayRequiredError(f"the header {plain.decode('latin-1')} was sent twice: leave it out")
             decided.add(plain)
+
+
+def _consumer(headers: Mapping[bytes, bytes]) -> Consumer:
+    groups = _value(headers, GROUPS)
+    consumer_id, name = _only_value(headers, CUSTOM_ID), _only_value(headers, USERNAME)
+    consumer = Consumer(consumer_id, name, STAFF_GROUP in {group.strip(" \t") for group in groups.split(",")})
+    if not consumer.id and not consumer.staff:
+        text = "the gateway named no consumer: sign in, and see that the consumer has a custom_id"
+        raise GatewayRequiredError(text)
+    return consumer
 
 
 def _credential(claims: str, now: float) -> Credential:
