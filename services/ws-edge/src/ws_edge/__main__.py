@@ -24,7 +24,6 @@ from ws_edge.auth.admission import Admission
 from ws_edge.auth.gateway import Gateway
 from ws_edge.auth.quotas import ChannelQuota, Quota, Quotas
 from ws_edge.auth.tickets import PAGE_TOKENS, Seal, Tickets
-from ws_edge.auth.turns import Turns
 from ws_edge.channels import EDGE_STORES, REVOCATIONS
 from ws_edge.channels.channels import Channels
 from ws_edge.channels.kafka_writer import KafkaWriter, Writer
@@ -130,8 +129,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     revocations = Revocations(hub, client, revoked, writer is not None, settings.revocation_timeout_ms / 1000)
     gateway = Gateway(settings.gateway_secrets, wall_clock)
     tickets = Tickets(settings.gateway_secrets, wall_clock)
-    turns = Turns(clock, metrics.throttled_seconds.inc)
-    context = SessionContext(hub, stores, settings, metrics, tickets, turns, clock, wall_clock)
+    context = SessionContext(hub, stores, settings, metrics, tickets, clock, wall_clock)
     pace = Pace(settings.sockets_per_s, time.monotonic)
     sockets = Sockets(context, revocations, gateway, _admission(settings), pace, settings.stall_timeout_s)
 
@@ -159,7 +157,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     metrics.unique_keys.set_function(lambda: hub.watches)
     metrics.query_available.set_function(lambda: shard_watch.reason is None)
     drain = partial(sockets.drain, settings.drain_notice_ms / 1000, settings.drain_window_ms / 1000)
-    server = Server(edge_app(http_app(routers, metrics, not_ready), sockets, gateway, turns), settings, drain)
+    server = Server(edge_app(http_app(routers, metrics, not_ready), sockets), settings, drain)
     return Edge(hub, client, shard_watch, live_stores, poller, sockets, metrics, server)
 
 

@@ -292,24 +292,3 @@ async def test_others_have_their_turns_while_a_page_is_written(monkeypatch: pyte
     assert sum(written) < len(body)
     assert max(written) < len(body) / 100
     assert turns.count >= reads.MAX_PAGE // ROWS_AT_ONCE
-
-
-def waited_s(edge: RunningEdge) -> float:
-    return edge.parts.metrics.registry.get_sample_value("ws_edge_throttled_seconds_total") or 0.0
-
-
-async def test_a_customer_that_calls_for_pages_leaves_time_to_another_and_takes_all_of_it_alone(
-    edge: RunningEdge, alice: AsyncClient
-) -> None:
-    put(edge, *range(reads.MAX_PAGE))
-    pages = f"{GROUP}&limit={reads.MAX_PAGE}"
-    for _ in range(3):
-        assert (await alice.get(pages)).status_code == 200
-    alone = waited_s(edge)
-    async with edge.client("customer-0002") as bob:
-        for _ in range(5):
-            await bob.get("/v1/consumer")
-            await alice.get(pages)
-
-    assert alone == 0
-    assert waited_s(edge) > 0

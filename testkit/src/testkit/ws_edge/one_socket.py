@@ -9,7 +9,6 @@ from testkit.ws_edge.stream import BINARY
 from ws_edge.auth.gateway import Caller
 from ws_edge.auth.quotas import Quota, Quotas
 from ws_edge.auth.tickets import Tickets
-from ws_edge.auth.turns import Turns
 from ws_edge.codec.frames import FRAMES, TEXT, StreamCodec
 from ws_edge.metrics import Metrics
 from ws_edge.model.authorization import Consumer
@@ -54,7 +53,6 @@ class OneSocket:
             Settings.model_validate(DEFAULTS | settings),
             Metrics(),
             self.tickets,
-            Turns(self.clock),
             self.clock,
             self.wall_clock,
         )

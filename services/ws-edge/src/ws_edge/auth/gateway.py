@@ -4,7 +4,6 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from hmac import compare_digest
 from typing import Any
@@ -71,22 +70,18 @@ class Gateway:
         empty or unreadable, or when neither a customer nor staff is named.
         """
         headers = self._verified_headers(scope)
-        claims, consumer = _value(headers, CLAIMS), _consumer(headers)
+        claims, groups = _value(headers, CLAIMS), _value(headers, GROUPS)
+        consumer_id, name = _only_value(headers, CUSTOM_ID), _only_value(headers, USERNAME)
+        consumer = Consumer(consumer_id, name, STAFF_GROUP in {group.strip(" \t") for group in groups.split(",")})
+        if not consumer.id and not consumer.staff:
+            text = "the gateway named no consumer: sign in, and see that the consumer has a custom_id"
+            raise GatewayRequiredError(text)
         return Caller(consumer, _credential(claims, self._wall_clock()), _address(scope))
 
     def stranger_address(self, scope: Mapping[str, Any]) -> str:
         """Returns an unauthenticated caller's address. Raises GatewayRequiredError as `caller` does."""
         self._verified_headers(scope)
         return _address(scope)
-
-    def customer(self, scope: Mapping[str, Any]) -> str | None:
-        """Returns for whom a call counts: its consumer's principal, or an address; None when no gateway sent it."""
-        with suppress(GatewayRequiredError):
-            headers = self._verified_headers(scope)
-            with suppress(GatewayRequiredError):
-                return _consumer(headers).principal
-            return f",,{_address(scope)}"
-        return None
 
     def _verified_headers(self, scope: Mapping[str, Any]) -> dict[bytes, bytes]:
         headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -124,16 +119,6 @@ def check_headers(headers: Iterable[tuple[bytes, bytes]]) -> None:
             if plain in decided:
                 raise GatewayRequiredError(f"the header {plain.decode('latin-1')} was sent twice: leave it out")
             decided.add(plain)
-
-
-def _consumer(headers: Mapping[bytes, bytes]) -> Consumer:
-    groups = _value(headers, GROUPS)
-    consumer_id, name = _only_value(headers, CUSTOM_ID), _only_value(headers, USERNAME)
-    consumer = Consumer(consumer_id, name, STAFF_GROUP in {group.strip(" \t") for group in groups.split(",")})
-    if not consumer.id and not consumer.staff:
-        text = "the gateway named no consumer: sign in, and see that the consumer has a custom_id"
-        raise GatewayRequiredError(text)
-    return consumer
 
 
 def _credential(claims: str, now: float) -> Credential:

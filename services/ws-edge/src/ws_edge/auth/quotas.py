@@ -68,27 +68,6 @@ class TokenBucket:
         return self._tokens
 
 
-@dataclass(eq=False)
-class TokenBuckets:
-    """A bucket for each of many keys. Those that are full again are forgotten, the longest unused first."""
-
-    rate: float
-    burst: float
-    clock: Callable[[], float]
-    kept: OrderedDict[Hashable, TokenBucket] = field(default_factory=OrderedDict, init=False)
-
-    def of(self, key: Hashable) -> TokenBucket:
-        """Returns the bucket of a key, for use at once."""
-        now, kept = self.clock(), self.kept
-        while kept and next(iter(kept.values())).is_full(now):
-            kept.popitem(last=False)
-        bucket = kept.get(key)
-        if bucket is None:
-            bucket = kept[key] = TokenBucket(self.rate, self.burst, now)
-        kept.move_to_end(key)
-        return bucket
-
-
 @dataclass(frozen=True, slots=True)
 class Quota:
     """The limits of one consumer, or of one address."""
@@ -247,14 +226,19 @@ class ChannelQuota:
 
     per_hour: int
     clock: Callable[[], float]
-    buckets: TokenBuckets = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.buckets = TokenBuckets(self.per_hour / HOUR_S, self.per_hour, self.clock)
+    buckets: OrderedDict[str, TokenBucket] = field(default_factory=OrderedDict, init=False)
+    """Those that were not full lately, the longest unused first: it is full again after an hour."""
 
     def take(self, consumer: Consumer) -> None:
         """Counts a channel that is about to be created. Raises TooManyChannelsError when it is one too many."""
-        if not self.buckets.of(consumer.principal).take(self.clock()):
+        now, buckets = self.clock(), self.buckets
+        while buckets and next(iter(buckets.values())).is_full(now):
+            buckets.popitem(last=False)
+        bucket = buckets.get(consumer.principal)
+        if bucket is None:
+            bucket = buckets[consumer.principal] = TokenBucket(self.per_hour / HOUR_S, self.per_hour, now)
+        buckets.move_to_end(consumer.principal)
+        if not bucket.take(now):
             text = f"this consumer creates more than {self.per_hour} channels an hour: use those that there are"
             raise TooManyChannelsError(text)
 

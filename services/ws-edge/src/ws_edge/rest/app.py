@@ -1,7 +1,7 @@
 """The edge's ASGI application: FastAPI for calls and pages, and the sockets beside it."""
 
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
@@ -13,8 +13,7 @@ from starlette.exceptions import HTTPException
 
 from statecast_service.health import health_answer
 from statecast_service.settings import suggest
-from ws_edge.auth.gateway import Gateway, check_request
-from ws_edge.auth.turns import Turns
+from ws_edge.auth.gateway import check_request
 from ws_edge.errors import EdgeError, UnavailableError
 from ws_edge.metrics import Metrics
 from ws_edge.rest.caching import NOT_KEPT
@@ -22,7 +21,7 @@ from ws_edge.rest.messages import failure
 from ws_edge.rest.openapi import calls_document, sockets_document
 from ws_edge.session.sockets import Sockets
 
-App = Callable[[Any, Any, Any], Coroutine[Any, Any, None]]
+App = Callable[[Any, Any, Any], Awaitable[None]]
 
 DESCRIPTION = (
     "Live state by WebSocket and REST. The gateway signs consumers in; every row is shown to its owner and to staff."
@@ -68,11 +67,10 @@ def http_app(routers: Iterable[APIRouter], metrics: Metrics, not_ready: Callable
     return app
 
 
-def edge_app(http: App, sockets: Sockets, gateway: Gateway, turns: Turns) -> App:
+def edge_app(http: App, sockets: Sockets) -> App:
     """Calls and sockets in one application; sockets bypass the HTTP framework.
 
-    Calls of customers take turns, and others that came through the gateway by their address. Probes and scrapers do
-    not. Nobody may keep an answer that does not say so.
+    Nobody may keep an answer that does not say so.
     """
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -90,8 +88,7 @@ def edge_app(http: App, sockets: Sockets, gateway: Gateway, turns: Turns) -> App
         except EdgeError as error:
             await failure(error.http_status, error.code, str(error))(scope, receive, send_marked)
         else:
-            customer, call = gateway.customer(scope), http(scope, receive, send_marked)
-            await (call if customer is None else turns.take(customer, call))
+            await http(scope, receive, send_marked)
 
     return app
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ws_edge.auth.tickets import Tickets
-from ws_edge.auth.turns import Turns
 from ws_edge.metrics import Metrics
 from ws_edge.model.authorization import Consumer
 from ws_edge.model.questions import MAX_LIMIT, Question
@@ -23,7 +22,6 @@ class SessionContext:
     settings: Settings
     metrics: Metrics
     tickets: Tickets
-    turns: Turns
     clock: Callable[[], float]
     wall_clock: Callable[[], float]
 

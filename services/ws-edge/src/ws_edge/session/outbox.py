@@ -8,7 +8,6 @@ from typing import Any
 
 import structlog
 
-from ws_edge.auth.turns import Turns
 from ws_edge.codec.frames import FILL_BYTES, FRAMES, Codec
 from ws_edge.errors import CLOSE_FAILED
 from ws_edge.metrics import FrameTally
@@ -36,8 +35,6 @@ class SocketWriter:
     tally: FrameTally
     max_frame_bytes: int
     send: Send
-    turns: Turns
-    customer: str
     clock: Callable[[], float]
     end_code: int | None = field(default=None, init=False)
     """The close code if this side or the protocol has ended the socket; then nothing more is sent."""
@@ -137,15 +134,10 @@ class SocketWriter:
     async def _write(self) -> None:
         try:
             while self.end_code is None and (self._frames or self._places):
-                began = self.clock()
                 if frames := self._take():
-                    self.writing_since = self.sent_at = now = self.clock()
-                    self.turns.serve(self.customer, now)
+                    self.writing_since = self.sent_at = self.clock()
                     await self.send({"type": "websocket.send", FRAMES: frames})
                     self.tally.sent += len(frames)
-                    self.writing_since = None
-                    if self._places:
-                        await self.turns.rest(self.customer, now - began)
         except OSError:
             self.is_lost = True
             return

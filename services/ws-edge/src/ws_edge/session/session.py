@@ -56,8 +56,7 @@ class Session:
     def __post_init__(self, send: Send) -> None:
         context = self.context
         tally, max_bytes = context.metrics.frames, context.settings.max_sent_frame_bytes
-        customer = self.caller.consumer.principal
-        self.writer = SocketWriter(self.codec, tally, max_bytes, send, context.turns, customer, context.clock)
+        self.writer = SocketWriter(self.codec, tally, max_bytes, send, context.clock)
         self._replies = Replies(self.codec, self.writer, context.metrics)
         self._watches = Watches(context, self.caller.consumer, self.reservation, self.writer, self._replies)
         self._pings = Pings(context.clock())
