@@ -15,7 +15,6 @@ def cluster_at(bootstrap: str, timeout_s: float = 30) -> Cluster:
     return Cluster(KafkaSettings(kafka_bootstrap=bootstrap), timeout_s)
 
 
-@pytest.mark.kafka
 def test_a_created_topic_is_found_with_its_settings(kafka: str) -> None:
     topic = Topic(f"made-{uuid4().hex[:8]}", 3, {"cleanup.policy": "compact"})
     cluster = cluster_at(kafka)
@@ -27,7 +26,6 @@ def test_a_created_topic_is_found_with_its_settings(kafka: str) -> None:
     assert topic_state.config["cleanup.policy"] == "compact"
 
 
-@pytest.mark.kafka
 def test_a_topic_that_somebody_else_created_meanwhile_is_fine(kafka: str, create_topic: Callable[..., str]) -> None:
     name = create_topic("raced", partitions=2)
     cluster_at(kafka).create([Topic(name, 5, {})], None)
@@ -35,7 +33,6 @@ def test_a_topic_that_somebody_else_created_meanwhile_is_fine(kafka: str, create
     assert cluster_at(kafka).topics([name])[name].partitions == 2
 
 
-@pytest.mark.kafka
 def test_a_topic_that_the_broker_refuses_is_named_with_the_reason(kafka: str) -> None:
     name = f"refused-{uuid4().hex[:8]}"
 
@@ -43,7 +40,6 @@ def test_a_topic_that_the_broker_refuses_is_named_with_the_reason(kafka: str) ->
         cluster_at(kafka).create([Topic(name, 1, {"retention.mz": "7"})], None)
 
 
-@pytest.mark.kafka
 def test_topics_that_do_not_exist_are_left_out(kafka: str) -> None:
     assert cluster_at(kafka).topics([f"absent-{uuid4().hex[:8]}"]) == {}
 

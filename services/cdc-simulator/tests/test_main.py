@@ -41,7 +41,6 @@ def process_of_broker(tmp_path: Path, broker: BrokerProcess, process_type: "type
         yield process
 
 
-@pytest.mark.kafka
 def test_each_partition_has_the_changes_of_an_order_in_order(process: "Process", read_topic: "ReadTopic") -> None:
     process.start(rate=5000, limit=LIMIT, rows=ORDERS)
     status = process.wait_end()
@@ -55,7 +54,6 @@ def test_each_partition_has_the_changes_of_an_order_in_order(process: "Process",
         assert sequence == sorted(sequence)
 
 
-@pytest.mark.kafka
 def test_told_to_stop_it_publishes_the_rest_and_ends_with_success(process: "Process") -> None:
     process.start(rate=2000, rows=ORDERS)
     process.wait_until(lambda: process.acknowledged() > ORDERS)
@@ -66,7 +64,6 @@ def test_told_to_stop_it_publishes_the_rest_and_ends_with_success(process: "Proc
     assert '"left_for_the_next_start": 0' in process.log
 
 
-@pytest.mark.kafka
 def test_it_waits_for_a_topic_that_is_not_there(process: "Process") -> None:
     process.start(topic="nowhere")
     process.wait_until(lambda: "run kafka-topics" in process.get("/readyz")[1])

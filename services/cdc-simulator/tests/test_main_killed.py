@@ -67,7 +67,6 @@ def process(tmp_path: Path, kafka: str, process_type: "type[Process]", domain: D
         yield process
 
 
-@pytest.mark.kafka
 @pytest.mark.timeout(300)
 def test_it_leaves_no_gap_and_goes_on_as_if_it_had_not_been_killed(
     process: "Process", read_topic: "ReadTopic", domain: Domain

@@ -117,7 +117,6 @@ def test_an_error_that_passes_is_counted_and_nothing_more(
     assert metrics.registry.get_sample_value("cdc_simulator_broker_errors_total") == 1
 
 
-@pytest.mark.kafka
 def test_a_real_broker_gets_each_change_once_in_the_partition_of_its_key(
     brokers: KafkaSettings,
     create_topic: Callable[..., str],
@@ -139,7 +138,6 @@ def test_a_real_broker_gets_each_change_once_in_the_partition_of_its_key(
         assert partition == murmur2(key, 4)
 
 
-@pytest.mark.kafka
 def test_a_real_record_that_is_too_large_is_named(
     brokers: KafkaSettings, create_topic: Callable[..., str], metrics: Metrics, row: OrderRow
 ) -> None:

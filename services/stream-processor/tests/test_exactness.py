@@ -41,7 +41,7 @@ TABLE = {"topic": "orders-by-key", "message": "statecast.orders.v1.Order", "form
 SOME = r"^order-[0-5]$"
 """Keys of some of the orders."""
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 def history(chance: Random) -> list[OrderChange]:

@@ -19,8 +19,6 @@ CHANGES = [
     change(order("order-2"), None, 4),
 ]
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.mark.parametrize("name", ["orders-by-key", "orders-by-customer", "orders-by-item"])
 def test_the_same_changes_in_either_format_are_the_same_records(

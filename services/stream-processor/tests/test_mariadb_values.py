@@ -21,7 +21,7 @@ from testkit.stream_processor.one_batch import OneBatch
 from testkit.topics import create_topic, read_topic
 from testkit.waiting import wait_until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 TABLE = """
 CREATE TABLE readings (

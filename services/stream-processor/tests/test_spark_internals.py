@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from stream_processor.spark_internals import exact
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 LARGEST = 2**63 - 1
 

@@ -70,7 +70,6 @@ def joining(bootstrap: str, cluster: Cluster, group: str, *topics: str, prefix: 
         each.stop(10)
 
 
-@pytest.mark.kafka
 def test_members_see_each_other_come_and_go(kafka: str, create_topic: Callable[..., str]) -> None:
     one, other = Instance(1), Instance(2)
     with joining(kafka, Cluster(one, other), uuid4().hex, create_topic("members")) as join:
@@ -85,7 +84,6 @@ def test_members_see_each_other_come_and_go(kafka: str, create_topic: Callable[.
         assert time.monotonic() - left_at < 5, "a leave must not wait for the session timeout"
 
 
-@pytest.mark.kafka
 def test_members_learn_from_each_other_what_the_group_does_not_tell(
     kafka: str, create_topic: Callable[..., str]
 ) -> None:
@@ -100,7 +98,6 @@ def test_members_learn_from_each_other_what_the_group_does_not_tell(
     assert known.facts == one.me.facts
 
 
-@pytest.mark.kafka
 def test_a_member_that_has_other_topics_now_is_asked_again(kafka: str, create_topic: Callable[..., str]) -> None:
     one, other = Instance(1), Instance(2)
     cluster = Cluster(one, other)
@@ -114,7 +111,6 @@ def test_a_member_that_has_other_topics_now_is_asked_again(kafka: str, create_to
         until(lambda: more.facts in [each.facts for each in other.members])
 
 
-@pytest.mark.kafka
 def test_one_that_is_listed_and_does_not_answer_is_no_member_until_it_does(
     kafka: str, create_topic: Callable[..., str]
 ) -> None:
@@ -130,7 +126,6 @@ def test_one_that_is_listed_and_does_not_answer_is_no_member_until_it_does(
         until(lambda: one.members == {one.me, mute.me})
 
 
-@pytest.mark.kafka
 def test_a_stable_group_is_not_read(kafka: str, create_topic: Callable[..., str]) -> None:
     one, other, unsettled, mute = map(Instance, range(1, 5))
     topic = create_topic("members")
@@ -151,7 +146,6 @@ def test_a_stable_group_is_not_read(kafka: str, create_topic: Callable[..., str]
         until(lambda: one.members == {one.me, other.me})
 
 
-@pytest.mark.kafka
 def test_the_group_is_joined_though_a_topic_is_missing(kafka: str, create_topic: Callable[..., str]) -> None:
     one = Instance(1)
     topics = "0-is-not-there", create_topic("members")
@@ -161,7 +155,6 @@ def test_the_group_is_joined_though_a_topic_is_missing(kafka: str, create_topic:
         until(lambda: one.members == {one.me})
 
 
-@pytest.mark.kafka
 @pytest.mark.parametrize(("answer", "refused"), [("query-1", True), ("query-2", False), (None, False)])
 def test_the_later_of_two_under_one_name_does_not_join_if_the_other_lives(
     kafka: str, create_topic: Callable[..., str], answer: str | None, *, refused: bool
@@ -184,7 +177,6 @@ def test_the_later_of_two_under_one_name_does_not_join_if_the_other_lives(
             assert one.members == {one.me}
 
 
-@pytest.mark.kafka
 def test_of_two_that_start_at_once_under_one_name_the_later_leaves(
     kafka: str, create_topic: Callable[..., str]
 ) -> None:
@@ -200,7 +192,6 @@ def test_of_two_that_start_at_once_under_one_name_the_later_leaves(
         until(lambda: second.refusal is not None and one.members == {one.me})
 
 
-@pytest.mark.kafka
 def test_members_meet_in_the_group_with_the_prefix(kafka: str, create_topic: Callable[..., str]) -> None:
     one, group, admin = Instance(1), uuid4().hex, AdminClient({"bootstrap.servers": kafka})
     with joining(kafka, Cluster(one), group, create_topic("members"), prefix="acme.") as join:
@@ -211,7 +202,6 @@ def test_members_meet_in_the_group_with_the_prefix(kafka: str, create_topic: Cal
     assert [each.group_id for each in groups.valid if group in each.group_id] == [f"acme.{group}"]
 
 
-@pytest.mark.kafka
 def test_members_are_read_through_one_client(
     kafka: str, create_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

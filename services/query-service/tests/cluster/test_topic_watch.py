@@ -59,7 +59,6 @@ def watch(kafka: str) -> Iterator[Callable[..., Reports]]:
         each.stop(10)
 
 
-@pytest.mark.kafka
 def test_it_reports_the_topic_and_its_end_offsets_as_they_grow(
     kafka: str, create_topic: Callable[..., str], watch: Callable[..., Reports]
 ) -> None:
@@ -76,7 +75,6 @@ def test_it_reports_the_topic_and_its_end_offsets_as_they_grow(
     assert reports.asked_at <= time.monotonic()
 
 
-@pytest.mark.kafka
 def test_a_topic_that_is_made_anew_gets_another_epoch(
     kafka: str, create_topic: Callable[..., str], watch: Callable[..., Reports]
 ) -> None:
@@ -94,7 +92,6 @@ def test_a_topic_that_is_made_anew_gets_another_epoch(
     assert reports.topics[topic].topic_id != first.topic_id
 
 
-@pytest.mark.kafka
 def test_a_topic_that_does_not_exist_does_not_keep_others_waiting(
     create_topic: Callable[..., str], watch: Callable[..., Reports]
 ) -> None:
@@ -105,7 +102,6 @@ def test_a_topic_that_does_not_exist_does_not_keep_others_waiting(
     assert set(reports.topics) == {topic}
 
 
-@pytest.mark.kafka
 def test_end_offsets_are_read_while_no_description_comes(
     kafka: str, create_topic: Callable[..., str], watch: Callable[..., Reports], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,7 +127,6 @@ class StuckConsumer(Consumer):
         raise KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
 
 
-@pytest.mark.kafka
 def test_a_consumer_that_lost_its_way_is_replaced(
     create_topic: Callable[..., str], watch: Callable[..., Reports], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from statecast.state.v1 import state_pb2
 if TYPE_CHECKING:
     from instances.conftest import Process, Scene
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 
 def command(process: "Process", *arguments: object) -> subprocess.CompletedProcess[str]:

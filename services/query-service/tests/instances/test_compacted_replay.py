@@ -20,7 +20,7 @@ from testkit.waiting import wait_until
 if TYPE_CHECKING:
     from instances.conftest import Scene
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)
 
 DAYS_MS = 3 * 86_400_000
 AT_ONCE = {"segment.ms": "1000", "min.cleanable.dirty.ratio": "0.001"}

@@ -11,7 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from instances.conftest import Scene
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)
 
 
 def inspect(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -14,7 +14,7 @@ from statecast.state.v1 import state_pb2
 if TYPE_CHECKING:
     from instances.conftest import Process, Scene
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)
 
 GROUPS = [f"order-{number:06d}" for number in range(1, 41)]
 

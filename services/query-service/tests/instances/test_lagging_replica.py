@@ -13,7 +13,7 @@ from statecast_client import StatecastClient
 if TYPE_CHECKING:
     from instances.conftest import Scene
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)
 
 GROUPS = [f"order-{number:06d}" for number in range(1, 41)]
 FULL_BYTES = 100_000

@@ -16,7 +16,7 @@ from testkit.query_service import encoded_state
 if TYPE_CHECKING:
     from instances.conftest import Scene
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)
 
 SIZES = {f"many-{number}": 1000 for number in range(5000)} | {f"large-{number}": 6000 for number in range(800)}
 """The size of each row: together they are beyond 4 MiB, many of them and few of them."""

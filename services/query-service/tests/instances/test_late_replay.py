@@ -12,7 +12,7 @@ from testkit.topics import publish_checkpointed
 if TYPE_CHECKING:
     from instances.conftest import Process, Scene
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)
 
 REPLAYED, CHECKPOINTED = "alice", "carol"
 """Customers with groups in two partitions."""

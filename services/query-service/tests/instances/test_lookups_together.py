@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from statecast.query.v1 import query_service_pb2_grpc as query_grpc
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 PRESENT = [f"order-{number:06d}" for number in range(1, 31)]
 DELETED = [f"deleted-{number}" for number in range(6)]

@@ -17,7 +17,7 @@ from testkit.broker import BrokerProcess
 if TYPE_CHECKING:
     from instances.conftest import Process, Scene
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)
 
 
 def refusal(instance: "Process") -> str:

@@ -23,7 +23,7 @@ from testkit.waiting import wait_until
 if TYPE_CHECKING:
     from instances.conftest import MakeScene, Process, Scene
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 
 KEYS = [f"c-{number:03d}" for number in range(200)]
 REFUSED = grpc.StatusCode.FAILED_PRECONDITION

@@ -19,7 +19,7 @@ from testkit.query_service import encoded_state
 if TYPE_CHECKING:
     from instances.conftest import MakeScene, Process, Scene
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 
 KEYS = [f"item-{number:03d}" for number in range(60)]
 PARTITIONS = {"g1": 4, "g2": 6}

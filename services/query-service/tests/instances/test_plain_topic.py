@@ -15,7 +15,7 @@ from statecast.state.v1 import state_pb2
 if TYPE_CHECKING:
     from instances.conftest import MakeScene, Process, Scene
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)
 
 CUSTOMERS = [f"customer-{number:04d}" for number in range(1, 91)]
 PARTITIONS = 9

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from instances.conftest import MakeScene, Scene
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 
 PARTITIONS = 4
 GROUPS = [f"order-{number:06d}" for number in range(60_000)]

@@ -20,7 +20,7 @@ from testkit.query_service import encoded_state
 if TYPE_CHECKING:
     from instances.conftest import Process, Scene
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 PARTITIONS = 4
 KEYS = [f"order-{number:04d}" for number in range(4000)]

@@ -8,7 +8,7 @@ import pytest
 if TYPE_CHECKING:
     from instances.conftest import Process, Scene
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)
 
 
 async def test_instances_with_other_settings_are_named(scene: "Scene") -> None:

@@ -13,7 +13,7 @@ from statecast.orders.v1 import order_pb2
 if TYPE_CHECKING:
     from instances.conftest import Process, Scene
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)
 
 GROUPS = [f"order-{number:06d}" for number in range(1, 6)]
 MEMBERS = [f"customer-1\x00{sort}\x00{group}" for sort, group in zip(("10", "11", "20"), GROUPS, strict=False)]

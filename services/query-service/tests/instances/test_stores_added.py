@@ -14,7 +14,7 @@ from statecast.state.v1 import state_pb2
 if TYPE_CHECKING:
     from instances.conftest import Process, Scene
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.timeout(120)
 
 
 async def get(process: "Process", store: str, group: str) -> grpc.StatusCode | bytes:

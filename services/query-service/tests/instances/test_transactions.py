@@ -18,7 +18,7 @@ from statecast.state.v1 import state_pb2
 if TYPE_CHECKING:
     from instances.conftest import MakeScene, Process, Scene
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 
 KEYS = [[f"p-{number}" for number in range(200) if partition_of(f"p-{number}", 2) == each] for each in (0, 1)]
 """Keys of each partition."""

@@ -28,8 +28,6 @@ from statecast_service.kafka import KafkaSettings
 from testkit.query_service import ManualClock, encoded_state, store_definition
 from testkit.waiting import wait_until
 
-pytestmark = pytest.mark.kafka
-
 
 class DeafConsumer(Consumer):
     """Brings nothing while it is deaf, as a client that takes its partitions for unknown."""

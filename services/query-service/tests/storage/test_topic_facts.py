@@ -19,7 +19,6 @@ from testkit.waiting import wait_until
 HOUR_MS = 3_600_000
 
 
-@pytest.mark.kafka
 def test_the_limit_is_the_lower_of_the_setting_and_the_topics_own(
     brokers: KafkaSettings, create_topic: Callable[..., str]
 ) -> None:
@@ -32,7 +31,6 @@ def test_the_limit_is_the_lower_of_the_setting_and_the_topics_own(
     assert [log["topic"] for log in logs] == [short]
 
 
-@pytest.mark.kafka
 def test_a_changed_setting_is_noticed(brokers: KafkaSettings, kafka: str, create_topic: Callable[..., str]) -> None:
     facts, topic = TopicFacts(brokers, 12 * HOUR_MS), create_topic("keyed")
     facts.limit_ms(topic)
@@ -45,7 +43,6 @@ def test_a_changed_setting_is_noticed(brokers: KafkaSettings, kafka: str, create
     wait_until(noticed, lambda: str(facts.limit_ms(topic)))
 
 
-@pytest.mark.kafka
 def test_the_checkpointed_offset_is_what_the_processor_has_committed(
     brokers: KafkaSettings, kafka: str, create_topic: Callable[..., str]
 ) -> None:

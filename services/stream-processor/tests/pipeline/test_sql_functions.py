@@ -37,13 +37,11 @@ def _infos(registry: Any) -> Iterator[Any]:
         yield registry.lookupFunction(names.apply(number)).get()
 
 
-@pytest.mark.spark
 def test_what_may_be_called_is_there_and_computes_on_one_row(groups: dict[str, str]) -> None:
     assert groups.keys() >= ALLOWED - SYNTAX
     assert {name: groups[name] for name in ALLOWED & groups.keys() if groups[name] in NO_ROW_EXPRESSIONS} == {}
 
 
-@pytest.mark.spark
 def test_each_other_function_of_spark_is_refused(groups: dict[str, str], scope: Scope) -> None:
     operators = {"and", "between", "case", "div", "in", "not", "or", "when"}
     others = [name for name in groups.keys() - ALLOWED - operators if name.replace("_", "").isalnum()]
@@ -62,7 +60,6 @@ def is_refused(sql: str, scope: Scope) -> bool:
     return False
 
 
-@pytest.mark.spark
 def test_no_function_that_may_be_called_changes_by_itself(spark: SparkSession) -> None:
     jvm = cast(Any, spark._jvm)
     expressions = "org.apache.spark.sql.catalyst.expressions"

@@ -10,8 +10,6 @@ from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run.queries import physical_plan
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.mark.parametrize(
     ("name", "shuffles"),

@@ -88,7 +88,6 @@ def test_it_waits_until_enough_executors_have_come_and_says_how_many_are_missing
     assert reasons == ["the executors give 12 task slots, the pipelines need 20: add workers or cores"]
 
 
-@pytest.mark.spark
 def test_spark_knows_the_settings_that_it_is_given(spark: SparkSession) -> None:
     find = cast(Any, spark._jvm).org.apache.spark.internal.config.ConfigEntry.findEntry
     # Hadoop's own, and those that the state's provider and Kafka's source read by themselves.
@@ -99,7 +98,6 @@ def test_spark_knows_the_settings_that_it_is_given(spark: SparkSession) -> None:
     assert [name for name in unknown if not name.startswith(free)] == []
 
 
-@pytest.mark.spark
 def test_the_running_session_keeps_the_code_of_many_pipelines(spark: SparkSession) -> None:
     jvm = cast(Any, spark._jvm)
     entries = jvm.org.apache.spark.sql.internal.SQLConf.get().codegenCacheMaxEntries()
@@ -107,7 +105,6 @@ def test_the_running_session_keeps_the_code_of_many_pipelines(spark: SparkSessio
     assert entries == 20_000
 
 
-@pytest.mark.spark
 def test_the_plans_of_past_batches_are_forgotten(spark: SparkSession) -> None:
     executions = cast(Any, spark)._jsparkSession.sharedState().statusStore()
     for _ in range(10):
@@ -117,7 +114,6 @@ def test_the_plans_of_past_batches_are_forgotten(spark: SparkSession) -> None:
     wait_until(lambda: executions.executionsCount() <= 2, lambda: f"{executions.executionsCount()} are kept")
 
 
-@pytest.mark.spark
 def test_the_jvm_is_asked_once_for_a_name(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     jvm, asked = cast(Any, spark)._jvm, list[str]()
     send = jvm._gateway_client.send_command
@@ -135,7 +131,6 @@ def test_the_jvm_is_asked_once_for_a_name(spark: SparkSession, monkeypatch: pyte
     assert [command for command in asked if command.startswith(REFLECTION_COMMAND_NAME)] == []
 
 
-@pytest.mark.spark
 def test_a_local_master_gives_the_slots_of_its_name(spark: SparkSession) -> None:
     assert task_slots(spark) == (2, 0)
 

@@ -156,7 +156,6 @@ def test_reading_ends_where_the_partitions_do_which_are_read_side_by_side(consum
     consumer.assign.assert_called_once()
 
 
-@pytest.mark.kafka
 def test_the_marker_of_a_transaction_is_no_record(
     brokers: KafkaSettings, kafka: str, create_topic: Callable[..., str]
 ) -> None:
@@ -180,7 +179,6 @@ def test_the_marker_of_a_transaction_is_no_record(
         topics.ends("unknown")
 
 
-@pytest.mark.kafka
 def test_records_of_an_open_transaction_wait_and_those_of_an_aborted_one_are_none(
     brokers: KafkaSettings, kafka: str, create_topic: Callable[..., str]
 ) -> None:
@@ -204,7 +202,6 @@ def test_records_of_an_open_transaction_wait_and_those_of_an_aborted_one_are_non
     assert [each.offset() for each in read_records(brokers, topic, {})] == [1]
 
 
-@pytest.mark.kafka
 def test_it_knows_what_the_broker_has(brokers: KafkaSettings, kafka: str, create_topic: Callable[..., str]) -> None:
     topic = create_topic("known", partitions=3)
     topics = Topics(brokers)
@@ -224,7 +221,6 @@ def test_it_knows_what_the_broker_has(brokers: KafkaSettings, kafka: str, create
     wait_until(has_an_end, lambda: "no end")
 
 
-@pytest.mark.kafka
 def test_a_process_on_a_compacted_topic_of_changes_ends_at_once(
     kafka: str, processor_of: Callable[..., Processor]
 ) -> None:

@@ -30,7 +30,7 @@ BY_ITEM = {
 
 Totals = Callable[..., dict[str, StateRecord | None]]
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from testkit.stream_processor.one_batch import OneBatch
 from testkit.stream_processor.process import wait_until
 from testkit.topics import Record
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 Effect = tuple[set[str], set[str]]
 

@@ -65,7 +65,6 @@ def test_fields_that_differ_in_case_alone_are_refused(read: Callable[..., Pipeli
         read("Doubled")
 
 
-@pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_a_field_that_is_called_row_is_a_field(
     read: Callable[..., Pipeline], types: MessageTypes, odd_batch: OneBatch
@@ -84,7 +83,6 @@ def test_a_field_that_is_called_row_is_a_field(
     assert _payload(line.value, cities) == cities(id="a", rows=1, seats=["7"])
 
 
-@pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_a_number_with_too_many_digits_to_sort_by_is_set_aside(
     read: Callable[..., Pipeline], types: MessageTypes, odd_batch: OneBatch
@@ -97,7 +95,6 @@ def test_a_number_with_too_many_digits_to_sort_by_is_set_aside(
     assert odd_batch.problems(pipeline, *sent) == [None, "after.rank has more than 19 digits, its text would be cut"]
 
 
-@pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_numbers_of_a_list_that_its_field_cannot_hold_leave_it_empty(
     read: Callable[..., Pipeline], types: MessageTypes, odd_batch: OneBatch

@@ -14,8 +14,6 @@ from stream_processor.pipeline.pipeline import Pipeline
 from testkit.stream_processor.changes import INVOICE_CHANGES, LOYALTY_OF_CHANGES, invoice, invoice_change
 from testkit.stream_processor.one_batch import OneBatch
 
-pytestmark = pytest.mark.spark
-
 Routed = Callable[..., list[tuple[str, bytes]]]
 
 

@@ -30,7 +30,7 @@ Change: TypeAlias = tuple[str, str, tuple[int, int], Row | None]
 """Topic, key, (epoch, sequence) and row of a record."""
 Rows: TypeAlias = dict[str, StoreWithSales]
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from testkit.stream_processor.micro_batches import BatchesOf
 from testkit.stream_processor.one_batch import OneBatch
 from testkit.topics import Record
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 Making = Callable[..., Pipeline]
 

@@ -19,8 +19,6 @@ from testkit.stream_processor.changes import START, order
 from testkit.stream_processor.micro_batches import BatchesOf
 from testkit.stream_processor.one_batch import OneBatch
 
-pytestmark = pytest.mark.spark
-
 SAMPLES = Path(__file__).parent / "debezium"
 SOURCE = {"topic": "orders", "message": "statecast.orders.v1.OrderChange", "format": "debezium-json"}
 

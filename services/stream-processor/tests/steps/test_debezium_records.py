@@ -24,8 +24,6 @@ from stream_processor.steps.functions import Functions
 from stream_processor.steps.json_texts import NOT_IN_THE_LOG
 from testkit.stream_processor.one_batch import OneBatch
 
-pytestmark = pytest.mark.spark
-
 SAMPLES = Path(__file__).parent / "debezium"
 DOUBT = (
     "a moment between the years 1 and 9999 without a doubt (only the schema says the unit of a count; "

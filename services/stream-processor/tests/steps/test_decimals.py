@@ -22,7 +22,7 @@ from stream_processor.steps.functions import Functions
 from testkit.stream_processor import sales
 from testkit.stream_processor.one_batch import OneBatch
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 Written = dict[str, dict[str, Any]]
 

@@ -17,8 +17,6 @@ from stream_processor.steps.decode import TOMBSTONE
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.one_batch import OneBatch
 
-pytestmark = pytest.mark.spark
-
 NEWER_FIELD = b"\xa2\x06\x03new"
 """A field of number 100 that the contract does not know, with three bytes of text."""
 

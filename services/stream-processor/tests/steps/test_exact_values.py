@@ -16,7 +16,7 @@ from pyspark.sql.types import BooleanType, DataType, IntegerType
 from stream_processor.pipeline.sql_functions import check_calls, check_constants
 from stream_processor.spark_internals import attempt, exact
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 MAX_INT, MAX_LONG = 2**31 - 1, 2**63 - 1
 LONGS = [0, 1, -1, 3, -7, 2**31, 2**32 + 1, 2**32 + 2, -(2**32) + 2, MAX_LONG, -MAX_LONG, -(2**63), 9_223_372_036_855]

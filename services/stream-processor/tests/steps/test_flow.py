@@ -11,7 +11,7 @@ from stream_processor.pipeline.pipeline import Pipeline
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.one_batch import PARTITIONS, OneBatch
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 def keyed(lines: Iterable[Row]) -> dict[str, Row]:

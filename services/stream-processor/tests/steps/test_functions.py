@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from google.protobuf import json_format
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
@@ -15,8 +14,6 @@ from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.one_batch import OneBatch
 
 MESSAGE = "statecast.orders.v1.OrderChange"
-
-pytestmark = pytest.mark.spark
 
 
 def test_what_is_decoded_encodes_to_the_same(batch: OneBatch) -> None:

@@ -12,7 +12,7 @@ from stream_processor.pipeline.pipeline import Pipeline
 from testkit.stream_processor.changes import START, invoice, invoice_change
 from testkit.stream_processor.one_batch import OneBatch
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 def joined(number: str, lines: int, sequence: int, city: str | None) -> tuple[bytes, bytes]:

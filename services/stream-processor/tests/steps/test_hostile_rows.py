@@ -15,7 +15,7 @@ from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.micro_batches import MicroBatches
 from testkit.stream_processor.model import read_fenced
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 MANY = 20_000
 MIN_INT64, MAX_INT64 = -(2**63), 2**63 - 1

@@ -19,8 +19,6 @@ from testkit.stream_processor.changes import INVOICE_CHANGES, invoice, invoice_c
 from testkit.stream_processor.one_batch import OneBatch
 from testkit.stream_processor.process import wait_until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
-
 Joined = Callable[[], Store | None]
 
 

@@ -20,7 +20,7 @@ INVOICE = STORE | {"message": "statecast.sales.v1.Invoice"}
 ORDER = STORE | {"message": "statecast.orders.v1.Order"}
 Read = Callable[..., list[Row]]
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture

@@ -4,13 +4,10 @@ import json
 from dataclasses import dataclass
 from random import Random
 
-import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.steps.json_texts import MALFORMED, read_json, read_map, text_fields
-
-pytestmark = pytest.mark.spark
 
 COUNT = 500
 NAMES = ("a", "b", "c", "schema", "Ä")

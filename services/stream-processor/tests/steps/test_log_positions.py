@@ -13,8 +13,6 @@ from stream_processor.steps.debezium import SOURCE_FIELDS
 from stream_processor.steps.json_texts import read_json
 from stream_processor.steps.log_positions import GAP, MAX_FILE, log_position, position_problem
 
-pytestmark = pytest.mark.spark
-
 Change = tuple[str, dict[str, Any] | None]
 
 

@@ -18,7 +18,7 @@ from testkit.stream_processor.one_batch import OneBatch
 from testkit.stream_processor.truncated_positions import POSITIONS, created, encoded, truncated
 from testkit.topics import Record
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 Making = Callable[..., Pipeline]
 Playing = Callable[..., Counter[str]]

@@ -9,7 +9,6 @@ from stream_processor.pipeline.pipeline import Pipeline
 from testkit.stream_processor.one_batch import OneBatch
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("select", "problem"),
     [

@@ -19,7 +19,7 @@ from testkit.stream_processor.truncated_positions import (
     truncated,
 )
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 NEW = [position(f"p{number}", "b", 5) for number in range(6)]

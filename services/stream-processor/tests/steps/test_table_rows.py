@@ -15,7 +15,7 @@ WRITTEN = datetime(2024, 8, 28, 12, tzinfo=UTC)
 HEADER = "statecast-state-record"
 Read = Callable[..., list[Row]]
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture

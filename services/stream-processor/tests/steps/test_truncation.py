@@ -37,7 +37,7 @@ from testkit.stream_processor.truncated_positions import (
 )
 from testkit.topics import Record
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 Making: TypeAlias = Callable[..., Pipeline]
 Playing: TypeAlias = Callable[..., MicroBatches]

@@ -25,7 +25,7 @@ from testkit.stream_processor.micro_batches import MicroBatches, pieces
 from testkit.stream_processor.model import read_fenced
 from testkit.topics import Record
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 KEEP = timedelta(hours=3)
 PROTO = """

@@ -28,7 +28,7 @@ from testkit.stream_processor.model import read_fenced
 from testkit.stream_processor.one_batch import OneBatch
 from testkit.topics import Record
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 KEEP = timedelta(hours=2)
 ENDING = {"time": "created_at", "size": "1h", "lateness": "30m", "keep": "2h"}

@@ -28,7 +28,6 @@ def records_of(bootstrap: str, topic: str, number: int, count: int) -> list[Kept
         consumer.close()
 
 
-@pytest.mark.kafka
 async def test_records_of_a_group_are_together_and_in_order(
     brokers: KafkaSettings, kafka: str, create_topic: CreateTopic
 ) -> None:
@@ -46,7 +45,6 @@ async def test_records_of_a_group_are_together_and_in_order(
     ]
 
 
-@pytest.mark.kafka
 async def test_many_writes_at_once_each_get_their_own_offset(brokers: KafkaSettings, create_topic: CreateTopic) -> None:
     topic = create_topic("kept", partitions=1)
     writer = KafkaWriter(brokers, TIMEOUT_S)
@@ -55,7 +53,6 @@ async def test_many_writes_at_once_each_get_their_own_offset(brokers: KafkaSetti
     assert sorted(offsets) == list(range(50))
 
 
-@pytest.mark.kafka
 async def test_the_topic_of_a_store_begins_with_the_prefix(
     brokers: KafkaSettings, kafka: str, create_topic: CreateTopic
 ) -> None:
@@ -66,7 +63,6 @@ async def test_the_topic_of_a_store_begins_with_the_prefix(
     assert records_of(kafka, topic, 0, 1) == [(0, b"g", row.SerializeToString())]
 
 
-@pytest.mark.kafka
 async def test_an_unknown_topic_is_unavailable(brokers: KafkaSettings) -> None:
     with pytest.raises(UnavailableError):
         await KafkaWriter(brokers, 2.0).write({StoreKey("no-such-topic", "g"): Order()})
