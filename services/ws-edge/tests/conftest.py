@@ -5,7 +5,13 @@ from collections.abc import AsyncIterator
 import pytest
 from httpx import AsyncClient
 
-from testkit.ws_edge.edge import FakeQueryService, RunningEdge
+from testkit.ws_edge.edge import Clock, FakeQueryService, RunningEdge
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock that tests set."""
+    return Clock()
 
 
 @pytest.fixture

@@ -77,8 +77,7 @@ async def test_a_snapshot_has_an_error_of_the_one_row_that_is_too_large(subproto
         for key, size in zip(keys, (600_000, LIMIT, 600_000), strict=True):
             put(edge, key, size)
         async with stream_client(edge, subprotocols=subprotocol and [subprotocol]) as client:
-            await client.say(watch=[{"id": 7, "store": "boards", "group": "g"}])
-            await client.until_current(7)
+            await client.begin({"id": 7, "store": "boards", "group": "g"})
 
     assert client.rows[7, ""].keys() == {"a", "c"}
     [error] = [row for frame in client.frames for row in frame.get("rows", ()) if "error" in row]
@@ -92,8 +91,7 @@ async def test_no_frame_is_larger_than_the_edge_has_said() -> None:
             put(edge, StoreKey("boards", "g", f"{number:02}", f"{number:02}"), 50_000 * (number % 12))
         async with edge.socket("/v1/stream", max_size=LIMIT) as socket:
             client = StreamClient(socket)
-            await client.say(watch=[{"id": 1, "store": "boards", "group": "g"}])
-            await client.until_current(1)
+            await client.begin({"id": 1, "store": "boards", "group": "g"})
 
     tokens = [frame.get("token", "") for frame in client.frames if "rows" in frame]
     assert len(client.rows[1, ""]) == 30

@@ -8,24 +8,17 @@ from typing import Any
 
 import pytest
 from websockets.asyncio.client import ClientConnection
-from websockets.exceptions import InvalidStatus
 
 from testkit.edge_clients import handshake
-from testkit.ws_edge.edge import SECRET, RunningEdge, until
+from testkit.ws_edge.edge import SECRET, RunningEdge, error_of, refusal_of, until
 from ws_edge.auth.admission import check_origin
 from ws_edge.errors import OriginRefusedError
 
 
 async def refused(edge: RunningEdge, **options: Any) -> tuple[int, str, str | None]:
     """Status, code and Retry-After of a handshake that must fail."""
-    with pytest.raises(InvalidStatus) as refusal:
-        await edge.socket(**options)
-    response = refusal.value.response
-    return response.status_code, json.loads(response.body)["error"]["code"], response.headers.get("Retry-After")
-
-
-def refusals(edge: RunningEdge, reason: str) -> float | None:
-    return edge.parts.metrics.registry.get_sample_value("ws_edge_sockets_refused_total", {"reason": reason})
+    response = await refusal_of(edge.socket(**options))
+    return response.status_code, error_of(response), response.headers.get("Retry-After")
 
 
 async def watch(socket: ClientConnection, order_id: str) -> dict[str, Any]:
@@ -183,7 +176,7 @@ async def test_a_client_that_leaves_the_line_leaves_nothing_behind() -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05), edge.socket():
                 pass
-        await until(lambda: refusals(edge, "left") == 1)
+        await until(lambda: edge.metric("sockets_refused_total", reason="left") == 1)
         async with edge.socket():
             pass
         await until(lambda: edge.parts.sockets.admission.quotas.sockets == 1)
@@ -197,7 +190,7 @@ async def test_a_handshake_that_is_read_after_its_client_has_gone_opens_no_socke
         async with edge.socket():
             await until(lambda: len(edge.parts.server.server_state.connections) == 1)
 
-        assert edge.parts.metrics.registry.get_sample_value("ws_edge_sockets_opened_total") == 1
+        assert edge.metric("sockets_opened_total") == 1
 
 
 async def test_a_handshake_in_line_is_refused_when_the_edge_is_stopped() -> None:

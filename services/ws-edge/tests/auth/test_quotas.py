@@ -20,11 +20,6 @@ def caller(consumer: str, address: str) -> Caller:
     return Caller(Consumer(consumer, consumer, False), address=address)
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
 def opened(quotas: Quotas, consumer: str, address: str) -> QuotaReservation:
     return quotas.reserve(caller(consumer, address)).__enter__()
 

@@ -14,11 +14,6 @@ ALICE = Consumer("customer-0001", "alice", False)
 CALLER = Caller(ALICE, Credential(5000.0, 900.0))
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
 def test_an_edge_redeems_a_ticket_of_another_edge(clock: Clock) -> None:
     ticket = Tickets(["the-secret"], clock, 60.0).issue(CALLER)
 

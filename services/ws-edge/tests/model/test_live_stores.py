@@ -44,7 +44,7 @@ async def edge() -> AsyncIterator[RunningEdge]:
 
 
 def is_ok(edge: RunningEdge) -> bool:
-    return edge.parts.metrics.registry.get_sample_value("ws_edge_stores_ok") == 1
+    return edge.metric("stores_ok") == 1
 
 
 async def watch(client: StreamClient, watch_id: int, store: str) -> Any:
@@ -203,7 +203,7 @@ async def test_a_row_in_which_a_private_path_does_not_lead_is_hidden_counted_and
         edge.query.put(key, json_format.ParseDict({"Address": {"street": "Hidden Lane"}}, Value()))
         with structlog.testing.capture_logs() as logs:
             await watch(client, 1, "parcels")
-        hidden = edge.parts.metrics.registry.get_sample_value("ws_edge_hidden_rows_total", {"store": "parcels"})
+        hidden = edge.metric("hidden_rows_total", store="parcels")
 
     assert client.rows[1, ""] == {"": None}
     assert hidden

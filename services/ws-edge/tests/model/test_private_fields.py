@@ -95,8 +95,7 @@ PLACES = {"key": [""], "range": [""], "query": ["", "g1"]}
 
 
 async def begin(client: StreamClient, watch: dict[str, Any]) -> None:
-    await client.say(watch=[{"id": 1, **watch}])
-    await client.until_current(1)
+    await client.begin({"id": 1, **watch})
 
 
 def held(client: StreamClient, path: str = "") -> dict[str, Any]:

@@ -32,8 +32,7 @@ async def test_the_watches_of_a_channel_are_its_rows_and_places(
 ) -> None:
     channel = await channel_of(alice, board=MARKETS, other={**MARKETS, "group": "m2"})
     async with stream_client(edge, subprotocols=subprotocol and [subprotocol]) as client:
-        await client.say(watch=[{"id": 5, "channel": channel}])
-        await client.until_current(5)
+        await client.begin({"id": 5, "channel": channel})
 
     assert len(client.rows[5, ""]) == (1 if subprotocol else 2)
     assert subprotocol or client.rows[5, ""]["board"] == {"name": "board", "watch": MARKETS}
@@ -48,8 +47,7 @@ async def test_a_record_of_a_newer_edge_is_no_watch(edge: RunningEdge, alice: As
     channel = await channel_of(alice, board=MARKETS)
     edge.query.put(watch_key(channel, "newer"), ChannelRecord.FromString(b"\x7a\x02\x08\x01"))
     async with stream_client(edge) as client:
-        await client.say(watch=[{"id": 1, "channel": channel}])
-        await client.until_current(1)
+        await client.begin({"id": 1, "channel": channel})
 
     assert client.rows[1, ""].keys() == {"board"}
     assert [frame for frame in client.frames if "ended" in frame] == []
@@ -60,8 +58,7 @@ async def test_a_socket_follows_what_is_added_to_a_channel_replaced_and_removed(
 ) -> None:
     channel = await channel_of(alice)
     async with stream_client(edge) as client:
-        await client.say(watch=[{"id": 1, "channel": channel}])
-        await client.until_current(1)
+        await client.begin({"id": 1, "channel": channel})
         await put(alice, channel, "board", MARKETS)
         while (1, "board") not in client.tokens:
             await client.next()
@@ -80,13 +77,11 @@ async def test_a_socket_follows_what_is_added_to_a_channel_replaced_and_removed(
 async def test_the_places_of_a_channel_resume(edge: RunningEdge, alice: AsyncClient) -> None:
     channel = await channel_of(alice, board=MARKETS)
     async with stream_client(edge) as client:
-        await client.say(watch=[{"id": 1, "channel": channel}])
-        await client.until_current(1)
+        await client.begin({"id": 1, "channel": channel})
         below = [{"path": ["board"], "token": client.tokens[1, "board"]}]
     put_market(edge, "m1", "k3")
     async with stream_client(edge) as client:
-        await client.say(watch=[{"id": 1, "channel": channel, "token": "x", "below": below}])
-        await client.until_current(1)
+        await client.begin({"id": 1, "channel": channel, "token": "x", "below": below})
 
     assert client.rows[1, "board"].keys() == {"k3"}
     [watching] = [frame["watching"] for frame in client.frames if frame.get("path") and "watching" in frame]
@@ -111,8 +106,7 @@ async def test_a_watch_that_its_consumer_may_not_have_ends_alone(edge: RunningEd
 async def test_a_watch_of_a_store_that_goes_and_returns_begins_anew(edge: RunningEdge, alice: AsyncClient) -> None:
     channel = await channel_of(alice, board=MARKETS)
     async with stream_client(edge) as client:
-        await client.say(watch=[{"id": 1, "channel": channel}])
-        await client.until_current(1)
+        await client.begin({"id": 1, "channel": channel})
         edge.query.define("".join(line for line in STORES.splitlines(True) if "odds-by-match" not in line))
         while client.frames[-1].get("ended", {}).get("code") != "unknown_store":
             await client.next()
@@ -128,8 +122,7 @@ async def test_a_watch_of_a_store_that_goes_and_returns_begins_anew(edge: Runnin
 async def test_a_channel_that_is_deleted_ends_its_watch(edge: RunningEdge, alice: AsyncClient) -> None:
     channel = await channel_of(alice, board=MARKETS)
     async with stream_client(edge) as client:
-        await client.say(watch=[{"id": 1, "channel": channel}])
-        await client.until_current(1)
+        await client.begin({"id": 1, "channel": channel})
         await alice.delete(f"/v1/channels/{channel}")
         while not client.ended:
             await client.next()
@@ -164,12 +157,10 @@ async def test_a_watch_that_is_put_again_begins_anew_also_on_a_socket_that_has_r
 ) -> None:
     channel = await channel_of(alice, board=MARKETS)
     async with stream_client(edge) as client:
-        await client.say(watch=[{"id": 1, "channel": channel}])
-        await client.until_current(1)
+        await client.begin({"id": 1, "channel": channel})
         below = [{"path": ["board"], "token": client.tokens[1, "board"]}]
     async with stream_client(edge) as client:
-        await client.say(watch=[{"id": 1, "channel": channel, "below": below}])
-        await client.until_current(1)
+        await client.begin({"id": 1, "channel": channel, "below": below})
         await put(alice, channel, "board", {**MARKETS, "interval_ms": 100})
         while not any("ended" in frame for frame in client.frames):
             await client.next()

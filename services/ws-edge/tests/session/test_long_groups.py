@@ -27,7 +27,6 @@ async def test_somebody_elses_long_groups_hold_up_no_watch(interval_ms: int) -> 
             ranges = [{"id": each, "group": f"{each:03}{LONG}", "sort_from": LONG, "sort_to": LONG} for each in ids]
             await hostile.socket.send(json.dumps({"watch": [each | asked for each in ranges]}, ensure_ascii=False))
         await hostile.until_current(400)
-        await phone.say(watch=[{"id": 1, "group": "m1", **asked}])
-        await phone.until_current(1)
+        await phone.begin({"id": 1, "group": "m1", **asked})
 
     assert [*phone.rows[1, ""]] == ["k1"]

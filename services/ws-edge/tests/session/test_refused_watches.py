@@ -52,8 +52,7 @@ async def test_a_step_that_the_query_service_refuses_ends_alone() -> None:
             edge.query.put(StoreKey("orders-by-key", name), row)
         edge.query.refused = frozenset({StoreKey("orders-by-key", "refused")})
         steps = [{"store": "orders-by-key", "group_field": "order_id"}]
-        await client.say(watch=[{"id": 1, **asked, "steps": steps}])
-        await client.until_current(1)
+        await client.begin({"id": 1, **asked, "steps": steps})
 
     [ended] = [frame for frame in client.frames if "ended" in frame]
     assert (ended["path"], ended["ended"]["code"]) == (["refused"], "malformed_watch")

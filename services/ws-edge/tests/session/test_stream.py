@@ -59,8 +59,7 @@ async def test_a_small_watch_begins_in_one_frame(edge: RunningEdge) -> None:
 async def test_a_key_is_a_range_of_one(edge: RunningEdge) -> None:
     key = StoreKey("market-by-key", "k1")
     async with stream_client(edge) as client:
-        await client.say(watch=[{"id": 1, "store": "market-by-key", "group": "k1", "interval_ms": 0}])
-        await client.until_current(1)
+        await client.begin({"id": 1, "store": "market-by-key", "group": "k1", "interval_ms": 0})
         assert client.rows[1, ""] == {}
         edge.query.put(key, Market(market_id="k1", name="there"))
         await client.next()
@@ -74,8 +73,7 @@ async def test_a_key_is_a_range_of_one(edge: RunningEdge) -> None:
 
 async def test_a_change_is_its_row_and_a_token(edge: RunningEdge) -> None:
     async with stream_client(edge) as client:
-        await client.say(watch=[{"id": 1, **MARKETS}])
-        await client.until_current(1)
+        await client.begin({"id": 1, **MARKETS})
         put_market(edge, "m1", "k2", "other")
         frame = await client.next()
 
@@ -86,8 +84,7 @@ async def test_a_change_is_its_row_and_a_token(edge: RunningEdge) -> None:
 
 async def test_a_delta_has_the_changed_fields_alone(edge: RunningEdge) -> None:
     async with stream_client(edge) as client:
-        await client.say(watch=[{"id": 1, **MARKETS, "delta": True}])
-        await client.until_current(1)
+        await client.begin({"id": 1, **MARKETS, "delta": True})
         put_market(edge, "m1", "k2", "other")
         frame = await client.next()
 
@@ -106,8 +103,7 @@ async def test_rows_have_the_fields_that_were_asked_for(edge: RunningEdge) -> No
 
 async def test_a_change_of_no_field_that_was_asked_for_makes_no_frame(edge: RunningEdge) -> None:
     async with stream_client(edge) as client:
-        await client.say(watch=[{"id": 1, **MARKETS, "fields": ["suspended"]}])
-        await client.until_current(1)
+        await client.begin({"id": 1, **MARKETS, "fields": ["suspended"]})
         put_market(edge, "m1", "k1", "unseen")
         edge.query.put(market_key("m1", "k1"), Market(market_id="k1", match_id="m1", name="unseen", suspended=True))
         frame = await client.next()
@@ -117,8 +113,7 @@ async def test_a_change_of_no_field_that_was_asked_for_makes_no_frame(edge: Runn
 
 async def test_a_token_resumes_after_all_that_was_sent(edge: RunningEdge) -> None:
     async with stream_client(edge) as client:
-        await client.say(watch=[{"id": 1, **MARKETS}])
-        await client.until_current(1)
+        await client.begin({"id": 1, **MARKETS})
         token = client.tokens[1, ""]
     put_market(edge, "m1", "k2", "meanwhile")
     async with stream_client(edge) as client:
@@ -133,10 +128,8 @@ async def test_a_token_resumes_after_all_that_was_sent(edge: RunningEdge) -> Non
 @pytest.mark.parametrize("other", [{"group": "m2"}, {"limit": 5}, {"fields": ["name"]}, {"reverse": True}])
 async def test_a_token_of_another_question_begins_anew(edge: RunningEdge, other: dict[str, Any]) -> None:
     async with stream_client(edge) as client:
-        await client.say(watch=[{"id": 1, **MARKETS}])
-        await client.until_current(1)
-        await client.say(watch=[{"id": 2, **MARKETS, **other, "token": client.tokens[1, ""]}])
-        await client.until_current(2)
+        await client.begin({"id": 1, **MARKETS})
+        await client.begin({"id": 2, **MARKETS, **other, "token": client.tokens[1, ""]})
         frame = client.frames[-1]
 
     assert "resumed" not in frame["watching"]
@@ -144,8 +137,7 @@ async def test_a_token_of_another_question_begins_anew(edge: RunningEdge, other:
 
 async def test_a_watch_is_changed_by_its_end_and_another(edge: RunningEdge) -> None:
     async with stream_client(edge) as client:
-        await client.say(watch=[{"id": 1, **MARKETS}])
-        await client.until_current(1)
+        await client.begin({"id": 1, **MARKETS})
         await client.say(unwatch=[1], watch=[{"id": 2, **MARKETS, "limit": 1, "token": client.tokens[1, ""]}])
         await client.until_current(2)
         put_market(edge, "m1", "k1", "later")
@@ -218,8 +210,7 @@ async def test_steps_that_bring_too_much_end_their_watch_and_all_that_it_counted
         await client.say(watch=[{"id": 1, **BOARD}])
         while not client.ended:
             await client.next()
-        await client.say(watch=[{"id": 2, **BOARD, "limit": 1}])
-        await client.until_current(2)
+        await client.begin({"id": 2, **BOARD, "limit": 1})
 
     assert client.ended[1]["code"] == "too_many_rows"
     assert client.rows.keys() >= {(2, ""), (2, "m1")}
@@ -272,8 +263,7 @@ async def test_steps_bring_places_below_their_rows(edge: RunningEdge) -> None:
     put_match(edge, "m1")
     put_match(edge, "m2")
     async with stream_client(edge) as client:
-        await client.say(watch=[{"id": 1, **BOARD}])
-        await client.until_current(1)
+        await client.begin({"id": 1, **BOARD})
         assert client.rows[1, ""].keys() == {"m1", "m2"}
         assert client.rows[1, "m1"].keys() == {"k1", "k2"}
         assert client.rows[1, "m2"] == {}
@@ -284,8 +274,7 @@ async def test_steps_bring_places_below_their_rows(edge: RunningEdge) -> None:
     put_market(edge, "m2", "k4")
     below = [{"path": [path], "token": token} for (_, path), token in tokens.items() if path]
     async with stream_client(edge) as client:
-        await client.say(watch=[{"id": 1, **BOARD, "token": tokens[1, ""], "below": below}])
-        await client.until_current(1)
+        await client.begin({"id": 1, **BOARD, "token": tokens[1, ""], "below": below})
 
     watchings = [frame["watching"] for frame in client.frames if "watching" in frame]
     assert all(each["resumed"] for each in watchings)
@@ -296,8 +285,7 @@ async def test_steps_bring_places_below_their_rows(edge: RunningEdge) -> None:
 async def test_a_row_that_leaves_ends_its_places(edge: RunningEdge) -> None:
     put_match(edge, "m1")
     async with stream_client(edge) as client:
-        await client.say(watch=[{"id": 1, **BOARD}])
-        await client.until_current(1)
+        await client.begin({"id": 1, **BOARD})
         edge.query.delete(StoreKey("matches-by-sport", "football", "m1", "m1"))
         frame = await client.next()
         put_market(edge, "m1", "k9")

@@ -17,18 +17,13 @@ SLOWLY: dict[str, Any] = {"consumer_frames_per_s": 4, "frames_burst_s": 1}
 """A subscription costs a little more than two frames."""
 
 
-def throttled_s(edge: RunningEdge) -> float:
-    """Returns the seconds in which the edge did not read sockets."""
-    return edge.parts.metrics.registry.get_sample_value("ws_edge_throttled_seconds_total") or 0.0
-
-
 async def test_no_request_is_lost_or_refused_of_a_client_that_sends_more_than_it_may() -> None:
     names = [str(number) for number in range(6)]
     async with RunningEdge(**SLOWLY) as edge, edge.socket() as socket:
         for name in names:
             await socket.send(json.dumps({"type": "order_updates_request", "order_id": name}))
         frames = [json.loads(await socket.recv()) for _ in names]
-        slowed = throttled_s(edge)
+        slowed = edge.throttled_s
 
     assert [frame["data"]["order_id"] for frame in frames] == names
     assert slowed > 1
@@ -38,12 +33,12 @@ async def test_the_sockets_of_a_consumer_wait_in_one_line_and_those_of_others_in
     async with RunningEdge(**SLOWLY) as edge, edge.socket() as first, edge.socket() as second:
         for _ in range(8):
             await first.ping()
-        await until(lambda: throttled_s(edge) > 0)
+        await until(lambda: edge.throttled_s > 0)
         await second.ping()
-        before = throttled_s(edge)
+        before = edge.throttled_s
         async with edge.socket(consumer="customer-0002") as other:
             await (await other.ping())
-        await until(lambda: throttled_s(edge) > before)
+        await until(lambda: edge.throttled_s > before)
 
 
 async def test_large_messages_cost_more() -> None:
@@ -51,7 +46,7 @@ async def test_large_messages_cost_more() -> None:
         await socket.send(json.dumps({"type": "order_updates_request", "order_id": "1"}) + " " * 12_000)
         await socket.recv()
 
-        assert throttled_s(edge) > 0.3
+        assert edge.throttled_s > 0.3
 
 
 @pytest.mark.parametrize("how", ["drain", "expiry"])
@@ -61,7 +56,7 @@ async def test_a_throttled_socket_is_closed_as_soon_as_any_other(how: str) -> No
         edge.socket(expires_at=edge.wall_clock.now + 0.05) as socket,
     ):
         await socket.send(" " * 16_000)
-        await until(lambda: throttled_s(edge) > 10)
+        await until(lambda: edge.throttled_s > 10)
         if how == "drain":
             await edge.parts.sockets.drain(0, 0)
         edge.wall_clock.now += 1
@@ -76,7 +71,7 @@ async def test_the_debt_of_a_consumer_is_none_of_others_behind_its_address() -> 
     limits: dict[str, Any] = {"consumer_frames_per_s": 10, "address_frames_per_s": 100}
     async with RunningEdge(**limits, frames_burst_s=5) as edge, stream_client(edge) as flooding:
         await flooding.say(unwatch=[1] * 20_000)
-        await until(lambda: throttled_s(edge) > 1000)
+        await until(lambda: edge.throttled_s > 1000)
         quotas = edge.parts.sockets.admission.quotas
         [address] = [each for each in quotas.accounts.values() if each.name == "this address"]
 
@@ -101,7 +96,7 @@ async def test_a_pong_that_the_edge_does_not_read_yet_is_waited_for() -> None:
         for name in "12345":
             await socket.send(json.dumps({"type": "order_updates_request", "order_id": name}))
         frames = [json.loads(await socket.recv()) for _ in range(5)]
-        slowed = throttled_s(edge)
+        slowed = edge.throttled_s
 
     assert {frame["data"]["status"] for frame in frames} == {"Unknown"}
     assert slowed > 1
@@ -115,7 +110,7 @@ async def test_each_watch_of_a_frame_costs() -> None:
         for number in range(1, 31):
             await client.until_current(number)
 
-        assert throttled_s(edge) > 1.9
+        assert edge.throttled_s > 1.9
 
 
 async def test_others_get_their_turns_between_the_watches_of_a_frame() -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 from httpx import AsyncClient
 from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+from websockets.http11 import Response
 from websockets.typing import Subprotocol
 
 from testkit.repository_files import DOMAINS
@@ -85,6 +87,21 @@ QUICK = {"min_interval_ms": 20, "default_interval_ms": 20, "tick_ms": 5}
 """Short poll intervals, so that tests need not wait."""
 
 
+async def refusal_of(connecting: connect) -> Response:
+    """Returns the answer to a handshake that must fail."""
+    try:
+        socket = await connecting
+    except InvalidStatus as refusal:
+        return refusal.response
+    await socket.close()
+    raise AssertionError("the socket was opened")
+
+
+def error_of(response: Response) -> str:
+    """Returns the code in the body of a refusal."""
+    return str(json.loads(response.body)["error"]["code"])
+
+
 class RunningEdge:
     """A real edge on a free port before a FakeQueryService: `async with RunningEdge(max_sockets=1) as edge`.
 
@@ -129,6 +146,15 @@ class RunningEdge:
         await self._task
         if self._owns_query:
             await self.query.stop()
+
+    def metric(self, name: str, **labels: str) -> float:
+        """Returns the value of a metric, 0 without one; the name lacks the prefix of the service."""
+        return self.parts.metrics.registry.get_sample_value(f"ws_edge_{name}", labels) or 0.0
+
+    @property
+    def throttled_s(self) -> float:
+        """The seconds in which it did not read sockets."""
+        return self.metric("throttled_seconds_total")
 
     def headers(
         self,

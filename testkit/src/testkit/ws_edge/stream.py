@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -49,6 +49,11 @@ class StreamClient:
         if "id" in frame:
             self._take((frame["id"], "/".join(frame.get("path", []))), frame)
         return frame
+
+    async def begin(self, watch: Mapping[str, Any]) -> None:
+        """Watches, and receives frames until the watch is complete."""
+        await self.say(watch=[watch])
+        await self.until_current(watch["id"])
 
     async def until_current(self, watch_id: int) -> None:
         """Receives frames until the watch is complete."""
