@@ -42,7 +42,15 @@ class RuntimeFailure(ServiceError):  # noqa: N818  the family of errors, not an 
 
 
 class QueryFailedError(RuntimeFailure):
-    """A query cannot start; it is tried again, and the others go on."""
+    """A query cannot start, or has ended by itself; it is tried again, and the others go on."""
+
+
+class NoRoomError(QueryFailedError):
+    """The checkpoint or Spark's directory cannot be written, as on a full disk: the query is tried without end."""
+
+
+class RecordsGoneError(QueryFailedError):
+    """A source topic no longer has records that the query has not read."""
 
 
 class SparkLostError(RuntimeFailure):

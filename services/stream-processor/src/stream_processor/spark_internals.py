@@ -50,7 +50,7 @@ _STEP_MS = 1 << 42
 def jvm_reason(error: BaseException) -> str:
     """Returns the first line of the JVM's message about one of the JVM_ERRORS."""
     text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
-    return text.partition("\n")[0]
+    return text.strip().partition("\n")[0]
 
 
 def java_column(

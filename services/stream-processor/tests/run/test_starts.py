@@ -7,7 +7,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 from py4j.protocol import Py4JError
 
-from stream_processor.errors import CheckpointsUnusableError, PipelineChangedError, QueryFailedError, StandstillError
+from stream_processor.errors import (
+    CheckpointsUnusableError,
+    NoRoomError,
+    PipelineChangedError,
+    QueryFailedError,
+    StandstillError,
+)
 from stream_processor.metrics import Metrics
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run.first_loads import FirstLoads
@@ -288,6 +294,22 @@ def test_a_disk_with_room_for_notes_alone_is_waited_for(both: list[Pipeline]) ->
     run.fail(TABLE)
     run.look(after_s=1)
     assert TABLE in run.running
+
+
+def test_a_start_without_room_is_waited_for_and_words_of_a_reason_decide_nothing(both: list[Pipeline]) -> None:
+    run = Run(both, new=False)
+    run.look()
+    run.fail(TABLE)
+    run.again_error = NoRoomError("the query cannot start")
+    for _ in range(5):
+        run.look(after_s=MAX_PAUSE_S)
+    assert run.starts.notes() == [f"{TABLE} does not run: the query cannot start"]
+    run.again_error = QueryFailedError("`note` has no value 'No space left on device'")
+    for _ in range(2):
+        run.look(after_s=MAX_PAUSE_S)
+
+    [note] = run.starts.notes()
+    assert note.startswith(f"{TABLE} stands still: it failed 3 times in a row")
 
 
 def test_micro_batches_start_again_when_the_clock_goes_back(shipped: Callable[..., Pipeline]) -> None:

@@ -9,11 +9,11 @@ from prometheus_client import CollectorRegistry
 from py4j.protocol import Py4JNetworkError
 from structlog.testing import capture_logs
 
-from stream_processor.errors import SparkLostError
+from stream_processor.errors import RecordsGoneError, SparkLostError
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run.plan import plan
-from stream_processor.run.watch import FRESH_S, RECORDS_GONE, RunningTasks, WatchedQuery, look_at_all
+from stream_processor.run.watch import FRESH_S, RunningTasks, WatchedQuery, look_at_all
 from stream_processor.steps.outcomes import STATE, WITHHELD
 from stream_processor.steps.windows import WINDOWS
 from testkit.stream_processor.fakes import FakeQuery, FakeTasks
@@ -83,7 +83,7 @@ def test_the_end_of_a_query_is_told_in_one_line(watched: Callable[..., WatchedQu
     failed = watched(FakeQuery([], error), FakeTasks(4))
     failed.look()
 
-    assert failed.failure() == "no disk"
+    assert str(failed.failure()) == "no disk"
     assert value(metrics, "query_up") == 0
 
 
@@ -98,7 +98,8 @@ def test_records_that_are_gone_are_told_with_what_to_do(watched: Callable[..., W
     failed = watched(FakeQuery([], RuntimeError(reason)), FakeTasks(1))
     failed.look()
 
-    assert failed.failure() == RECORDS_GONE
+    assert isinstance(failed.failure(), RecordsGoneError)
+    assert "docs/runbook.md" in str(failed.failure())
 
 
 def test_it_is_not_ready_while_no_query_runs_and_stays_ready_when_one_of_them_starts_again(

@@ -9,13 +9,14 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from statecast_domains.errors import PipelineFileError
 from statecast_domains.values import spark_text
-from stream_processor.errors import ContractError, QueryFailedError
+from stream_processor.errors import ContractError
 from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run.checkpoints import Checkpoints
+from stream_processor.run.failures import failure_of
 from stream_processor.run.plan import QueryPlan, topics_of
 from stream_processor.run.plan import plan as plan_queries
-from stream_processor.spark_internals import JVM_REFUSALS, jvm_reason, plan_text
+from stream_processor.spark_internals import JVM_REFUSALS, plan_text
 from stream_processor.steps.decode import read_changes
 from stream_processor.steps.encode import to_kafka
 from stream_processor.steps.flow import written_records
@@ -105,4 +106,5 @@ def _starting(plan: QueryPlan) -> Iterator[None]:
     except ContractError as error:
         raise PipelineFileError(plan.pipeline.file, "source.message", str(error)) from error
     except JVM_REFUSALS as error:
-        raise QueryFailedError(f"the query {plan.name} cannot start: {jvm_reason(error)}") from error
+        failure = failure_of(error)
+        raise type(failure)(f"the query {plan.name} cannot start: {failure}") from error

@@ -12,7 +12,13 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from statecast_domains.errors import PipelineFileError
 from statecast_service.errors import ServiceError
-from stream_processor.errors import CheckpointsUnusableError, PipelineChangedError, SparkLostError, StandstillError
+from stream_processor.errors import (
+    CheckpointsUnusableError,
+    NoRoomError,
+    PipelineChangedError,
+    SparkLostError,
+    StandstillError,
+)
 from stream_processor.metrics import Metrics
 from stream_processor.run.first_loads import FirstLoads
 from stream_processor.run.plan import QueryPlan, slots_needed
@@ -20,7 +26,7 @@ from stream_processor.run.queries import Prepared, start
 from stream_processor.run.restarts import FULL_PAUSE_S, Restarts
 from stream_processor.run.session import missing_slots, stop_queries
 from stream_processor.run.snapshots import Snapshots
-from stream_processor.run.watch import NO_ROOM, Ends, WatchedQuery
+from stream_processor.run.watch import Ends, WatchedQuery
 
 log = structlog.get_logger()
 
@@ -112,9 +118,9 @@ class Starts:
         Raises SparkLostError when all of Spark has ended, StandstillError when no pipeline is left.
         """
         for each in list(self.running):
-            if (reason := each.failure()) is not None:
+            if (failure := each.failure()) is not None:
                 self.running.remove(each)
-                self._fail(each.plan, reason, self.clock() - each.begun_s)
+                self._fail(each.plan, failure, self.clock() - each.begun_s)
 
     def start_again(self, step_back_s: float) -> None:
         """Starts the micro-batch queries again, which wait for a time of day, when the clock went back."""
@@ -208,7 +214,7 @@ class Starts:
             self.waiting.append(each)
             self._wait(each, str(error))
         except ServiceError as error:
-            self._fail(plan, str(error))
+            self._fail(plan, error)
         else:
             self.running.append(
                 WatchedQuery(plan, query, self.tasks, self.metrics, self.snapshots, begun_s=self.clock())
@@ -217,18 +223,18 @@ class Starts:
             self._logged.pop(plan.name, None)
             log.info("started", query=plan.name, source=", ".join(plan.source_topics), sink=plan.sink_topic)
 
-    def _fail(self, plan: QueryPlan, reason: str, ran_s: float = 0.0) -> None:
+    def _fail(self, plan: QueryPlan, failure: ServiceError, ran_s: float = 0.0) -> None:
         self.metrics.query_up.labels(plan.name).set(0)
         self.metrics.query_failures.labels(plan.name).inc()
-        is_full = any(sign in reason for sign in NO_ROOM)
+        is_full = isinstance(failure, NoRoomError)
         pause_s = FULL_PAUSE_S if is_full else self.restarts.pause_s(plan.name, ran_s)
         if pause_s is None:
             times = f"it failed {self.restarts.most} times in a row"
-            self._stop(plan, f"{times}, at last: {reason}: remove the cause, then start the process anew")
+            self._stop(plan, f"{times}, at last: {failure}: remove the cause, then start the process anew")
             self._check_any_left()
         else:
-            log.error("a query failed; restarting it", query=plan.name, reason=reason, after_s=pause_s)
-            self.waiting.append(Waiting(plan, due=self.clock() + pause_s, reason=reason))
+            log.error("a query failed; restarting it", query=plan.name, reason=str(failure), after_s=pause_s)
+            self.waiting.append(Waiting(plan, due=self.clock() + pause_s, reason=str(failure)))
 
     def _stop(self, plan: QueryPlan, reason: str) -> None:
         log.error("a pipeline stands still; the others go on", query=plan.name, reason=reason)

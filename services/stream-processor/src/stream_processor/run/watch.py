@@ -11,8 +11,9 @@ from typing import Any
 import structlog
 from pyspark.sql.streaming.query import StreamingQuery
 
-from stream_processor.errors import SparkLostError
+from stream_processor.errors import QueryFailedError, SparkLostError
 from stream_processor.metrics import Metrics, Readiness
+from stream_processor.run.failures import failure_of
 from stream_processor.run.plan import QueryPlan
 from stream_processor.run.snapshots import Snapshots
 from stream_processor.spark_internals import JVM_LOST
@@ -28,14 +29,6 @@ ANOTHER_LOG = (
 )
 TWO_PARTITIONS = "a key comes on two partitions, whose offsets tell no order; give all producers one partitioner"
 TOO_LARGE = "results are withheld, which their topic or their field cannot hold; their keys have tombstones"
-GONE = "OffsetOutOfRangeException", "Some data may have been lost"
-"""Parts of the reasons of Kafka's client and of Spark's source."""
-RECORDS_GONE = (
-    "its topic no longer has records that it has not read, as when retention has deleted them: have the source write "
-    "the rows again, and make a new generation of the keyed topic (docs/runbook.md)"
-)
-NO_ROOM = "No space left on device", "Disk quota exceeded", "Read-only file system"
-"""Parts of the reasons of a file system that takes nothing: an act of others ends that."""
 FRESH_S = 0.2
 COMMIT_STEPS = ("walCommit", "commitOffsets")
 
@@ -122,10 +115,13 @@ class WatchedQuery:
             for partition, end in ends.items()
         )
 
-    def failure(self) -> str | None:
+    def failure(self) -> QueryFailedError | None:
         """Returns why the query has ended, None while it is active. Raises SparkLostError when Spark has ended."""
         with living_spark():
-            return None if self.query.isActive else _reason(self.query)
+            if self.query.isActive:
+                return None
+            error = self.query.exception()
+            return QueryFailedError("it was stopped") if error is None else failure_of(error)
 
     def look(self) -> None:
         """Updates `started` and the metrics; of a query that has ended, nothing but that it is not up.
@@ -226,14 +222,3 @@ def look_at_all(queries: Sequence[WatchedQuery], readiness: Readiness, held: Seq
         readiness.report(None)
     else:
         readiness.report("no query runs")
-
-
-def _reason(query: StreamingQuery) -> str:
-    error = query.exception()
-    text = "it was stopped" if error is None else str(error)
-    if any(sign in text for sign in GONE):
-        return RECORDS_GONE
-    if (sign := next((each for each in NO_ROOM if each in text), None)) is not None:
-        return f"its checkpoint or Spark's directory cannot be written: {sign}"
-    first = next((line for line in text.splitlines() if line.strip()), text)
-    return first.partition("terminated with exception: ")[2] or first
