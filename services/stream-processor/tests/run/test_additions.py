@@ -40,11 +40,8 @@ class FakeTopics:
     def states(self, names: Iterable[str]) -> dict[str, TopicState]:
         return {name: TopicState(name, 4) for name in names}
 
-    def max_record_bytes(self, names: Iterable[str]) -> dict[str, int]:
-        return dict.fromkeys(names, 1_000_000)
-
     def config(self, names: Iterable[str], key: str) -> dict[str, str]:
-        return {}
+        return {name: {"cleanup.policy": "delete"}.get(key, "4000000") for name in names}
 
     def readable_ends(self, name: str) -> dict[int, int]:
         return {}

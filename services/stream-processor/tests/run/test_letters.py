@@ -269,7 +269,7 @@ def test_a_topic_says_how_large_a_record_it_takes(brokers: KafkaSettings, create
     topics = Topics(brokers)
     wait_until(lambda: topics.missing({plain: [], large: []}) is None, lambda: "the topics do not appear")
 
-    assert topics.max_record_bytes([plain, large]) == {plain: 1_048_588, large: 6_000_000}
+    assert topics.config([plain, large], "max.message.bytes") == {plain: "1048588", large: "6000000"}
 
 
 def test_a_damaged_note_stops_the_pipelines_of_its_topic_until_letters_are_accepted(

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import structlog
 from confluent_kafka import (
@@ -24,10 +24,7 @@ from statecast_domains.row_topics import (
     CLEANUP_POLICY,
     COMPACTION_LAG,
     MIN_COMPACTION_LAG_MS,
-    compacted_changes,
-    compacted_events,
-    is_compacted,
-    not_compacted,
+    misread_topics,
 )
 from statecast_domains.values import EARLIEST, LATEST
 from statecast_service.kafka import KafkaSettings, connect, denied, reason
@@ -39,6 +36,8 @@ from stream_processor.steps.encode import BESIDE_PAYLOAD, MAX_REQUEST_BYTES, TOM
 
 log = structlog.get_logger()
 
+T = TypeVar("T")
+
 TOPICS_POLL_S = 0.5
 LEADER_POLL_S = 0.1
 LEADERLESS = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
@@ -48,6 +47,7 @@ READER_GROUP = "stream-processor-replay"
 """Only named because Kafka's client needs one: no offset is ever committed to it."""
 READ_BACK_FACTOR = 16
 """By how much each step back from the end of a topic is longer than the one before."""
+MAX_RECORD_BYTES = "max.message.bytes"
 MIN_RECORD_BYTES = 2 * BESIDE_PAYLOAD
 """A topic that takes less would refuse even some records without a payload."""
 
@@ -82,7 +82,9 @@ class Topics:
         """Returns the result of `missing` for each access, by name, where it is not None; by one request."""
         names = {topic for access in accesses.values() for topic in access}
         try:
-            allowed = {name: self._allowed(future) for name, future in self._describe(names, True).items()}
+            allowed = {
+                name: _described(each, _allowed, set[str]()) for name, each in self._describe(names, True).items()
+            }
         except KafkaException:
             self._admin.poll(0)  # says that the broker refuses the connection, if it does
             return dict.fromkeys(accesses, f"no answer from Kafka at {self._bootstrap}")
@@ -101,43 +103,14 @@ class Topics:
     def states(self, names: Iterable[str]) -> dict[str, TopicState]:
         """Returns those of the topics that exist; UNSEEN for one that the ACLs hide."""
         self._admin.poll(0)  # a password that was changed meanwhile is taken from its file here
-        states = {name: self._state(future) for name, future in self._describe(names).items()}
+        states = {name: _described(future, _state, UNSEEN) for name, future in self._describe(names).items()}
         return {name: state for name, state in states.items() if state is not None}
-
-    def _state(self, described: Any) -> TopicState | None:
-        try:
-            existing = self._existing(described)
-        except KafkaException as error:
-            if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                return UNSEEN
-            raise
-        return existing and TopicState(str(existing.topic_id), len(existing.partitions))
 
     def _describe(self, names: Iterable[str], authorized: bool = False) -> dict[str, Any]:
         topics = TopicCollection(list(names))
         return self._admin.describe_topics(
             topics, include_authorized_operations=authorized, request_timeout=self._timeout_s
         )
-
-    def _allowed(self, described: Any) -> set[str] | None:
-        """Returns the operations that a topic allows to this client; None when there is no such topic."""
-        try:
-            existing = self._existing(described)
-        except KafkaException as error:
-            if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                return set()
-            raise
-        return existing and {each.name.title().replace("_", "") for each in existing.authorized_operations}
-
-    @staticmethod
-    def _existing(described: Any) -> Any:
-        """Returns Kafka's description of a topic; None when there is no such topic."""
-        try:
-            return described.result()
-        except KafkaException as error:
-            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                return None
-            raise
 
     def ends(self, name: str) -> dict[int, int]:
         """Returns, by partition, the next offset, or an open transaction's first: nothing behind it is read yet."""
@@ -231,14 +204,35 @@ class Topics:
         records = map(state_record, read_records(self._kafka, name, starts))
         return max((record.epoch for record in records if record is not None), default=0)
 
-    def max_record_bytes(self, names: Iterable[str]) -> dict[str, int]:
-        return {name: int(text) for name, text in self.config(names, "max.message.bytes").items()}
-
     def config(self, names: Iterable[str], key: str) -> dict[str, str]:
         """Returns the value of a key of the topics' configuration, by topic."""
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in set(names)]
+        if not resources:
+            return {}
         configs = self._admin.describe_configs(resources, request_timeout=self._timeout_s)
         return {each.name: str(future.result()[key].value) for each, future in configs.items()}
+
+
+def _described(future: Any, of: Callable[[Any], T], hidden: T) -> T | None:
+    """Returns `of` Kafka's description of a topic, `hidden` if the ACLs hide it; None when there is no such topic."""
+    try:
+        return of(future.result())
+    except KafkaException as error:
+        match error.args[0].code():
+            case KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return None
+            case KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                return hidden
+        raise
+
+
+def _state(described: Any) -> TopicState:
+    return TopicState(str(described.topic_id), len(described.partitions))
+
+
+def _allowed(described: Any) -> set[str]:
+    """Returns the operations that the topic allows to this client."""
+    return {each.name.title().replace("_", "") for each in described.authorized_operations}
 
 
 def read_records(
@@ -328,9 +322,8 @@ def fitted(pipeline: Pipeline, topics: Topics) -> Pipeline:
 
     Raises ConfigurationError for topics that do not suit it.
     """
-    limited = with_record_limits(pipeline, topics.max_record_bytes)
-    check_kept(limited, topics.config)
-    return limited
+    check_kept(pipeline, topics.config)
+    return with_record_limits(pipeline, topics.config)
 
 
 def planned(pipelines: Sequence[Pipeline], topics: Topics, checkpoint: timedelta | None) -> list[QueryPlan]:
@@ -343,14 +336,14 @@ def planned(pipelines: Sequence[Pipeline], topics: Topics, checkpoint: timedelta
     return [each.at(states) for each in begun(plans, topics.starts)]
 
 
-def with_record_limits(pipeline: Pipeline, max_record_bytes: Callable[[Iterable[str]], dict[str, int]]) -> Pipeline:
+def with_record_limits(pipeline: Pipeline, config: Callable[[Iterable[str], str], dict[str, str]]) -> Pipeline:
     """Returns the pipeline, knowing how large records its topics take. Raises KafkaException, ConfigurationError."""
     topics = [pipeline.sink_topic, *map(dead_letter_topic, pipeline.source_topics)]
-    sizes = {topic: min(size, MAX_REQUEST_BYTES) for topic, size in max_record_bytes(topics).items()}
+    sizes = {topic: min(int(size), MAX_REQUEST_BYTES) for topic, size in config(topics, MAX_RECORD_BYTES).items()}
     for topic, size in sizes.items():
         if size < MIN_RECORD_BYTES:
             raise ConfigurationError(
-                f"{topic} takes records of {size} bytes: set its max.message.bytes to at least {MIN_RECORD_BYTES}"
+                f"{topic} takes records of {size} bytes: set its {MAX_RECORD_BYTES} to at least {MIN_RECORD_BYTES}"
             )
     return pipeline.limited(sizes[pipeline.sink_topic] - BESIDE_PAYLOAD, sizes)
 
@@ -362,17 +355,11 @@ def check_kept(pipeline: Pipeline, config: Callable[[Iterable[str], str], dict[s
     crash a query reads on from its last checkpoint: if the record of a table has been compacted away by which a row
     came into a group, of which readers know, nothing would tell them that it left. May raise KafkaException.
     """
-    for read in pipeline.readers:
-        topic = read.source_topic
-        if not (read.shuffles or read.events):
-            continue
-        policy = config([topic], CLEANUP_POLICY).get(topic, "")
-        if read.table is None and is_compacted(policy):
-            raise ConfigurationError((compacted_events if read.events else compacted_changes)(topic, policy))
-        if read.ordered_by_offset and not is_compacted(policy):
-            raise ConfigurationError(not_compacted(topic, policy))
-        lag = config([topic], COMPACTION_LAG).get(topic) if read.table else None
-        if lag is not None and int(lag) < MIN_COMPACTION_LAG_MS:
+    kept = [read for read in pipeline.readers if read.shuffles or read.events]
+    for _, problem in misread_topics(pipeline.definition, config([read.source_topic for read in kept], CLEANUP_POLICY)):
+        raise ConfigurationError(problem)
+    for topic, lag in config([read.source_topic for read in kept if read.table], COMPACTION_LAG).items():
+        if int(lag) < MIN_COMPACTION_LAG_MS:
             raise ConfigurationError(
                 f"{topic} is read as a table, and may be compacted after {lag} ms: set its {COMPACTION_LAG} to longer "
                 f"than the process may stand still, {MIN_COMPACTION_LAG_MS} at least"
