@@ -95,7 +95,6 @@ class Run:
         self.additions = Additions(
             PipelineDirectories([self.directory], [first], self.settings),
             self.refused_files,
-            pipelines,
             list(plans),
             self.starts,
             cast(Any, self.topics),
@@ -223,7 +222,7 @@ def test_a_changed_file_starts_its_own_pipeline_again(run: Run) -> None:
     assert now.keys() == before.keys()
     assert {name for name in now if now[name] is not before[name]} == {"orders-by-key"}
     assert now["orders-by-key"].plan.trigger.checkpoint.total_seconds() == 7
-    assert [each.name for each in run.additions.pipelines].count("orders-by-key") == 1
+    assert [each.name for each in run.additions.plans].count("orders-by-key") == 1
 
 
 def test_what_readers_of_one_source_must_agree_on_is_changed_in_all_their_files(run: Run) -> None:
@@ -239,7 +238,7 @@ def test_what_readers_of_one_source_must_agree_on_is_changed_in_all_their_files(
 
     assert run.look() == []
     assert run.refused == 0
-    assert {each.definition.source.epoch for each in run.additions.pipelines} == {2}
+    assert {each.pipeline.definition.source.epoch for each in run.additions.plans} == {2}
 
 
 def test_a_changed_file_that_means_the_same_starts_nothing_again(run: Run) -> None:

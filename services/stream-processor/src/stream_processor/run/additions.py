@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +20,6 @@ from stream_processor import shapes
 from stream_processor.errors import TooFewSlotsError, TopicsMissingError
 from stream_processor.metrics import Metrics
 from stream_processor.pipeline.fields import Contract
-from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run.admission import RefusedFiles
 from stream_processor.run.checkpoints import Checkpoints, claim
 from stream_processor.run.letters import DeadLetterLimits
@@ -92,7 +90,6 @@ class Additions:
 
     directories: PipelineDirectories
     refused: RefusedFiles
-    pipelines: list[Pipeline]
     plans: list[QueryPlan]
     starts: Starts
     topics: Topics
@@ -125,7 +122,8 @@ class Additions:
         """Returns whether the pipelines of all these files fit each other and the others that run."""
         try:
             pipelines = [shapes.read(file, self._current_contract()) for file in files]
-            check_together([*(each for each in self.pipelines if Path(each.file) not in files), *pipelines])
+            running = [each.pipeline for each in self.plans]
+            check_together([*(each for each in running if Path(each.file) not in files), *pipelines])
         except ServiceError:  # each file is checked alone then, and tells its reason
             return False
         return True
@@ -137,56 +135,55 @@ class Additions:
 
     def _end(self, file: Path) -> None:
         """Ends the pipeline of a file that is gone; its topics and its checkpoint stay as they are."""
-        for pipeline in [each for each in self.pipelines if Path(each.file) == file]:
-            plans = [each for each in self.plans if each.pipeline == pipeline]
-            self._forget(pipeline, plans)
-            self.starts.remove([each.name for each in plans])
-            self.plans[:] = [each for each in self.plans if each not in plans]
+        if (plan := self._running(file)) is not None:
+            self._forget(plan)
+            self.starts.remove([plan.name])
             self.metrics.slots.set(slots_needed(self.plans))
-            log.info("a pipeline ended because its file was removed", file=str(file), pipeline=pipeline.name)
+            log.info("a pipeline ended because its file was removed", file=str(file), pipeline=plan.name)
+
+    def _running(self, file: Path) -> QueryPlan | None:
+        return next((each for each in self.plans if Path(each.pipeline.file) == file), None)
 
     def _take(self, file: Path, fits: bool) -> None:
         pipeline = shapes.read(file, self._current_contract())
-        before = next((each for each in self.pipelines if Path(each.file) == file), None)
-        is_same = before is not None and before.definition == pipeline.definition
+        before = self._running(file)
+        is_same = before is not None and before.pipeline.definition == pipeline.definition
         if is_same and pipeline.name not in self.starts.stopped:  # a file that is written anew starts a stopped one
             self._note(file)
             return
         # Settings that all readers of a source share, such as its epoch, change in all their files at once.
+        beside = [each for each in self.plans if each is not before]
         if not fits:
-            check_together([*(each for each in self.pipelines if each is not before), pipeline])
+            check_together([*(each.pipeline for each in beside), pipeline])
         if (missing := self.topics.missing(access_of([pipeline]))) is not None:
             raise TopicsMissingError(missing)
         pipeline = fitted(pipeline, self.topics)
-        plans = planned([pipeline], self.topics, self.settings.checkpoint_interval)
-        plans = [claim(self.checkpoints, each, self.topics.highest_epoch) for each in plans]
-        old = [each for each in self.plans if each.pipeline == before]
-        beside = [each for each in self.plans if each not in old]
-        needed, offered = slots_needed([*beside, *plans]), self.slots()
+        [plan] = planned([pipeline], self.topics, self.settings.checkpoint_interval)
+        plan = claim(self.checkpoints, plan, self.topics.highest_epoch)
+        needed, offered = slots_needed([*beside, plan]), self.slots()
         if needed > offered:
             raise TooFewSlotsError(
                 f"there are {offered} task slots and {needed} are needed: add workers to a cluster, otherwise "
                 "restart the process"
             )
-        waiting = [Waiting(each, self.prepare(each, self._current_contract())) for each in plans]
-        is_new = [each.name for each in plans if not self.checkpoints.exists(each.name)]
+        waiting = Waiting(plan, self.prepare(plan, self._current_contract()))
+        exists = self.checkpoints.exists(plan.name)
         if before is not None:
-            self._forget(before, old)
-            self.starts.remove({each.name for each in old} - {each.name for each in plans})
-        self.starts.add(waiting, partial(is_new.__contains__), self.topics.readable_ends)
+            self._forget(before)
+            self.starts.remove({before.name} - {plan.name})
+        self.starts.add([waiting], lambda _: not exists, self.topics.readable_ends)
         self._note(file)
         self.limits.add(pipeline)
-        self.pipelines.append(pipeline)
-        self.plans[:] = [*beside, *plans]
+        self.plans.append(plan)
         self.metrics.slots.set(needed)
         event = "a pipeline is new" if before is None else "a pipeline has changed"
         log.info(event, file=str(file), pipeline=pipeline.name)
 
-    def _forget(self, before: Pipeline, plans: Sequence[QueryPlan]) -> None:
-        """Stops the queries of a pipeline that ends, or that another one replaces."""
-        self.starts.forget([each.name for each in plans])
-        self.limits.remove(before)
-        self.pipelines.remove(before)
+    def _forget(self, before: QueryPlan) -> None:
+        """Stops the query of a pipeline that ends, or that another one replaces."""
+        self.starts.forget([before.name])
+        self.limits.remove(before.pipeline)
+        self.plans.remove(before)
 
     def _note(self, file: Path) -> None:
         self.directories.taken(file)

@@ -166,8 +166,7 @@ class Runner:
                 with refused.refusing(Path(each.pipeline.file)):
                     writers[each.name] = preparing[each.name].result()
             plans = _sound(claimed, refused)
-            pipelines = [each.pipeline for each in plans]
-            refused.check_any_left(pipelines)
+            refused.check_any_left(plans)
             starts = Starts(
                 [Waiting(each, writers[each.name]) for each in plans],
                 loads,
@@ -182,9 +181,8 @@ class Runner:
             )
             starts.hold_to_limits(limits.too_many)
             additions = Additions(
-                PipelineDirectories(self.directories, [Path(each.file) for each in pipelines], self.settings),
+                PipelineDirectories(self.directories, [Path(each.pipeline.file) for each in plans], self.settings),
                 refused,
-                pipelines,
                 list(plans),
                 starts,
                 topics,
