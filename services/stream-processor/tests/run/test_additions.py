@@ -22,7 +22,7 @@ from stream_processor.run.restarts import MAX_PAUSE_S, Restarts
 from stream_processor.run.starts import Slots, Starts, Waiting
 from stream_processor.settings import Settings
 from testkit.repository_files import DOMAINS
-from testkit.stream_processor.fakes import FakeQuery, FakeTasks
+from testkit.stream_processor.fakes import FakeQuery
 
 ORDERS = DOMAINS / "orders"
 SLOTS = 40
@@ -83,7 +83,6 @@ class Run:
         self.starts = Starts(
             waiting,
             loads,
-            FakeTasks(1).running,
             self.metrics,
             Restarts(2),
             lambda again: (again, cast(Any, Prepared(self.error))),

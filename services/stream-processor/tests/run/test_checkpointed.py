@@ -18,7 +18,7 @@ from stream_processor.run.topics import read_records
 from stream_processor.run.watch import WatchedQuery
 from testkit import topics
 from testkit.secured_broker import SecuredBroker, secured_broker
-from testkit.stream_processor.fakes import FakeQuery, FakeTasks
+from testkit.stream_processor.fakes import FakeQuery
 from testkit.stream_processor.process import wait_until
 
 
@@ -58,7 +58,7 @@ class Run:
         )
 
     def start_again(self) -> None:
-        self.query = WatchedQuery(self._plan, cast(Any, FakeQuery([])), FakeTasks(8).running, self._metrics)
+        self.query = WatchedQuery(self._plan, cast(Any, FakeQuery([])), self._metrics)
         self._running[:] = [self.query]
 
     def look(self, after_s: float = INTERVAL_S) -> list[Mapping[int, int]]:

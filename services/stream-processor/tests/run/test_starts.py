@@ -21,7 +21,7 @@ from stream_processor.run.plan import QueryPlan, plan, topics_of
 from stream_processor.run.restarts import FULL_PAUSE_S, MAX_PAUSE_S, STEADY_S, DayClock, Restarts
 from stream_processor.run.starts import Slots, Starts, Waiting
 from stream_processor.run.watch import WatchedQuery
-from testkit.stream_processor.fakes import FakeQuery, FakeTasks
+from testkit.stream_processor.fakes import FakeQuery
 
 JOIN = "invoices-with-store"
 TABLE = "stores-by-key"
@@ -63,7 +63,6 @@ class Run:
         self.starts = Starts(
             waiting,
             loads,
-            FakeTasks(1).running,
             Metrics(self.registry),
             Restarts(3),
             self._again,

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, MutableMapping
 from typing import Any, cast
-from unittest.mock import MagicMock
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -13,11 +12,12 @@ from stream_processor.errors import RecordsGoneError, SparkLostError
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run.plan import plan
-from stream_processor.run.watch import FRESH_S, RunningTasks, WatchedQuery, look_at_all
+from stream_processor.run.watch import WatchedQuery, look_at_all
 from stream_processor.steps.outcomes import STATE, WITHHELD
 from stream_processor.steps.windows import WINDOWS
-from testkit.stream_processor.fakes import FakeQuery, FakeTasks
+from testkit.stream_processor.fakes import FakeQuery
 
+RUN = FakeQuery([]).runId
 PARTITIONS = {"orders": 4, "orders-by-key": 4, "orders.dead-letter": 1}
 
 
@@ -28,60 +28,58 @@ def metrics() -> Metrics:
 
 @pytest.fixture
 def watched(shipped: Callable[..., Pipeline], metrics: Metrics) -> Callable[..., WatchedQuery]:
-    def make(query: FakeQuery, tasks: FakeTasks, **replaced: object) -> WatchedQuery:
+    def make(query: FakeQuery, **replaced: object) -> WatchedQuery:
         [planned] = plan([shipped("orders-by-key", **replaced)], PARTITIONS)
-        return WatchedQuery(planned, cast(Any, query), tasks.running, metrics)
+        return WatchedQuery(planned, cast(Any, query), metrics)
 
     return make
 
 
-def test_the_tasks_of_all_queries_are_asked_for_at_once() -> None:
-    asked, seconds = list[int](), 0.0
-    first, second, other = (MagicMock(runId=each) for each in ("a", "b", "c"))
+def test_the_tasks_of_all_queries_are_asked_for_at_once(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
+    asked = list[int]()
 
     def ask() -> dict[str, int]:
         asked.append(1)
-        return {"a": len(asked), "b": 7}
+        return {RUN: 4}
 
-    tasks = RunningTasks(ask, lambda: seconds)
+    queries = [watched(FakeQuery([])), watched(FakeQuery([]))]
+    look_at_all(queries, ask, Readiness(metrics))
 
-    assert [tasks.of(each) for each in (first, second, other)] == [1, 7, 0]
+    assert [each.started for each in queries] == [True, True]
     assert len(asked) == 1
-    seconds = FRESH_S
-    assert tasks.of(first) == 2
 
 
 def test_it_is_ready_once_all_tasks_have_run_together_and_stays_so(
     watched: Callable[..., WatchedQuery], metrics: Metrics
 ) -> None:
-    readiness, tasks = Readiness(metrics), FakeTasks(3)
-    query = watched(FakeQuery([]), tasks)
+    readiness, running = Readiness(metrics), {RUN: 3}
+    query = watched(FakeQuery([]))
 
-    look_at_all([query], readiness)
+    look_at_all([query], lambda: running, readiness)
     assert readiness.reason == "starting orders-by-key"
-    tasks.count = 4
-    look_at_all([query], readiness)
+    running = {RUN: 4}
+    look_at_all([query], lambda: running, readiness)
     assert readiness.reason is None
-    tasks.count = 0
-    look_at_all([query], readiness)
+    running = {}
+    look_at_all([query], lambda: running, readiness)
     assert readiness.reason is None
 
 
 def test_a_micro_batch_query_has_started_when_it_waits_for_data(watched: Callable[..., WatchedQuery]) -> None:
     query = FakeQuery([])
-    watched_query = watched(query, FakeTasks(0), trigger={"mode": "micro-batch"})
+    watched_query = watched(query, trigger={"mode": "micro-batch"})
 
-    watched_query.look()
+    watched_query.look(0)
     assert not watched_query.started
     query.status = {"message": "Waiting for data to arrive"}
-    watched_query.look()
+    watched_query.look(0)
     assert watched_query.started
 
 
 def test_the_end_of_a_query_is_told_in_one_line(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
     error = RuntimeError("[STREAM_FAILED] Query [id = 1] terminated with exception: no disk\n at Some.where")
-    failed = watched(FakeQuery([], error), FakeTasks(4))
-    failed.look()
+    failed = watched(FakeQuery([], error))
+    failed.look(4)
 
     assert str(failed.failure()) == "no disk"
     assert value(metrics, "query_up") == 0
@@ -95,8 +93,8 @@ def test_the_end_of_a_query_is_told_in_one_line(watched: Callable[..., WatchedQu
     ],
 )
 def test_records_that_are_gone_are_told_with_what_to_do(watched: Callable[..., WatchedQuery], reason: str) -> None:
-    failed = watched(FakeQuery([], RuntimeError(reason)), FakeTasks(1))
-    failed.look()
+    failed = watched(FakeQuery([], RuntimeError(reason)))
+    failed.look(4)
 
     assert isinstance(failed.failure(), RecordsGoneError)
     assert "docs/runbook.md" in str(failed.failure())
@@ -106,18 +104,21 @@ def test_it_is_not_ready_while_no_query_runs_and_stays_ready_when_one_of_them_st
     watched: Callable[..., WatchedQuery], metrics: Metrics
 ) -> None:
     readiness = Readiness(metrics)
-    look_at_all([], readiness)
+    look_at_all([], dict, readiness)
     assert readiness.reason == "no query runs"
-    look_at_all([watched(FakeQuery([]), FakeTasks(4))], readiness)
-    look_at_all([watched(FakeQuery([]), FakeTasks(0))], readiness)
+    look_at_all([watched(FakeQuery([]))], lambda: {RUN: 4}, readiness)
+    look_at_all([watched(FakeQuery([]))], lambda: {RUN: 0}, readiness)
     assert readiness.reason is None
-    look_at_all([], readiness)
+    look_at_all([], dict, readiness)
     assert readiness.reason == "no query runs"
 
 
-def test_the_end_of_the_jvm_is_told(watched: Callable[..., WatchedQuery]) -> None:
+def test_the_end_of_the_jvm_is_told(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
+    def lost() -> dict[str, int]:
+        raise Py4JNetworkError("gone")
+
     with pytest.raises(SparkLostError, match="JVM has ended"):
-        watched(FakeQuery([]), FakeTasks(Py4JNetworkError("gone"))).look()
+        look_at_all([watched(FakeQuery([]))], lost, Readiness(metrics))
 
 
 def progress_of(batch: int, rows: int = 100) -> dict[str, object]:
@@ -139,7 +140,7 @@ def value(metrics: Metrics, name: str) -> float | None:
 
 
 def test_a_batch_is_counted(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
-    watched(FakeQuery([progress_of(0)]), FakeTasks(4)).look()
+    watched(FakeQuery([progress_of(0)])).look(4)
 
     assert value(metrics, "checkpoints_total") == 1
     assert value(metrics, "input_rows_total") == 100
@@ -151,12 +152,12 @@ def test_a_batch_is_counted(watched: Callable[..., WatchedQuery], metrics: Metri
 def look(watched: Callable[..., WatchedQuery], *observed: dict[str, object]) -> list[MutableMapping[str, Any]]:
     """Looks at a query after each of its batches, with its observed metrics; returns the log events."""
     query = FakeQuery([])
-    watched_query = watched(query, FakeTasks(4))
+    watched_query = watched(query)
     with capture_logs() as events:
         for batch, metrics in enumerate(observed):
             query.recentProgress = [progress_of(batch) | {"observedMetrics": metrics}]
-            watched_query.look()
-        watched_query.look()
+            watched_query.look(4)
+        watched_query.look(4)
     return events
 
 
@@ -202,46 +203,46 @@ def test_outcomes_are_counted_and_a_log_that_runs_backwards_is_told_once_a_look(
 
 def test_it_knows_where_a_replay_would_begin(watched: Callable[..., WatchedQuery]) -> None:
     query = FakeQuery([progress_of(5), progress_of(6)])
-    watched_query = watched(query, FakeTasks(4))
+    watched_query = watched(query)
 
     assert watched_query.checkpointed == {}
-    watched_query.look()
+    watched_query.look(4)
     assert watched_query.checkpointed == {"orders": {0: 60, 1: 6}}
 
 
 def test_it_knows_this_of_both_tables_of_a_join(watched: Callable[..., WatchedQuery]) -> None:
     sources = [{"endOffset": '{"stores": {"0": 7}}'}, {"endOffset": '{"sales": {"0": 9}}'}]
-    joining = watched(FakeQuery([{**progress_of(5), "sources": sources}]), FakeTasks(4))
-    joining.look()
+    joining = watched(FakeQuery([{**progress_of(5), "sources": sources}]))
+    joining.look(4)
 
     assert joining.has_checkpointed({"stores": {0: 7}, "sales": {0: 9}})
     assert not joining.has_checkpointed({"stores": {0: 7}, "sales": {0: 10}})
 
 
 def test_a_report_without_offsets_says_nothing_of_a_replay(watched: Callable[..., WatchedQuery]) -> None:
-    watched_query = watched(FakeQuery([{**progress_of(5), "sources": [{"endOffset": "null"}]}]), FakeTasks(4))
-    watched_query.look()
+    watched_query = watched(FakeQuery([{**progress_of(5), "sources": [{"endOffset": "null"}]}]))
+    watched_query.look(4)
 
     assert watched_query.checkpointed == {}
 
 
 def test_the_same_batch_is_counted_once(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
     query = FakeQuery([])
-    watched_query = watched(query, FakeTasks(4))
+    watched_query = watched(query)
     for batch in (5, 5, 6, 6):
         query.recentProgress = [progress_of(batch)]
-        watched_query.look()
+        watched_query.look(4)
 
     assert value(metrics, "input_rows_total") == 200
 
 
 def test_batches_between_two_looks_are_counted(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
     query = FakeQuery([progress_of(5)])
-    watched_query = watched(query, FakeTasks(4))
-    watched_query.look()
+    watched_query = watched(query)
+    watched_query.look(4)
     query.recentProgress = [progress_of(5), progress_of(6), progress_of(7)]
-    watched_query.look()
-    watched_query.look()
+    watched_query.look(4)
+    watched_query.look(4)
 
     assert value(metrics, "checkpoints_total") == 3
 
@@ -249,10 +250,10 @@ def test_batches_between_two_looks_are_counted(watched: Callable[..., WatchedQue
 def test_a_real_time_batch_pauses_for_what_it_takes_beyond_its_time(
     watched: Callable[..., WatchedQuery], metrics: Metrics
 ) -> None:
-    query = watched(FakeQuery([progress_of(5)]), FakeTasks(4), trigger={"checkpoint": "9500ms"})
+    query = watched(FakeQuery([progress_of(5)]), trigger={"checkpoint": "9500ms"})
     query.clock = lambda: 1_700_000_000.0
 
-    query.look()
+    query.look(4)
 
     assert value(metrics, "checkpoint_pause_seconds") == pytest.approx(0.5)
     assert value(metrics, "last_checkpoint_timestamp_seconds") == 1_700_000_000

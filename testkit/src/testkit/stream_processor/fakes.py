@@ -11,6 +11,7 @@ class FakeQuery:
     def __init__(self, progress: list[Mapping[str, Any]], error: Exception | None = None) -> None:
         self.recentProgress = progress
         self.isActive = error is None
+        self.runId = "run"
         self.status = {"message": "Processing new data"}
         self._error = error
 
@@ -26,19 +27,6 @@ class FakeQuery:
     def exception(self) -> Exception | None:
         """Returns the error with which the query has ended."""
         return self._error
-
-
-@dataclass
-class FakeTasks:
-    """As many running tasks as `count` says, or the error that asking for them raises."""
-
-    count: int | Exception
-
-    def running(self, query: object) -> int:
-        """Returns the number of tasks."""
-        if isinstance(self.count, Exception):
-            raise self.count
-        return self.count
 
 
 @dataclass

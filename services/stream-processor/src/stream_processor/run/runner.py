@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ from stream_processor.run.snapshots import Snapshots
 from stream_processor.run.sources import SourceWatch
 from stream_processor.run.starts import Slots, Starts, Waiting, check_any_left
 from stream_processor.run.topics import TOPICS_POLL_S, Topics, fitted, planned, wait_while_missing
-from stream_processor.run.watch import RunningTasks, WatchedQuery, living_spark, look_at_all
+from stream_processor.run.watch import WatchedQuery, living_spark, look_at_all
 from stream_processor.settings import Settings
 from stream_processor.spark_internals import running_tasks, task_slots
 
@@ -88,10 +88,10 @@ class Runner:
         checkpoints = open_checkpoints(self.settings.checkpoints, partial(self._session, largest))
         with checkpoints.hold():
             with self._broker():
-                plans = _sound(list(_claimed(all_plans, topics, checkpoints, refused)), refused)
+                plans = list(_claimed(all_plans, topics, checkpoints, refused))
                 loads = FirstLoads(all_plans, lambda name: not checkpoints.exists(name), topics.readable_ends)
-            pipelines = [each for each in pipelines if Path(each.file) not in refused.errors]
-            refused.check_any_left(pipelines)
+            refused.check_any_left(plans)
+            pipelines = [each.pipeline for each in plans]
             read = partial(read_dead_letters, self.settings)
             limits = DeadLetterLimits(pipelines, topics.ends_of, read, checkpoints, self.stopping.is_set)
             # Not counted, a limit would begin after the first records that this run sets aside.
@@ -165,12 +165,11 @@ class Runner:
             for each in claimed:
                 with refused.refusing(Path(each.pipeline.file)):
                     writers[each.name] = preparing[each.name].result()
-            plans = _sound(claimed, refused)
+            plans = [each for each in claimed if each.name in writers]
             refused.check_any_left(plans)
             starts = Starts(
                 [Waiting(each, writers[each.name]) for each in plans],
                 loads,
-                RunningTasks(running_tasks(spark)).of,
                 self.metrics,
                 Restarts(self.settings.max_failures),
                 prepared_again,
@@ -193,7 +192,7 @@ class Runner:
                 lambda: slots().offered,
                 prepared,
             )
-            self._supervise(starts, plans, topics, limits, checkpoints, additions)
+            self._supervise(starts, running_tasks(spark), plans, topics, limits, checkpoints, additions)
             self.readiness.report("draining")
             self.show("draining")
             drain(spark, [each.query for each in queries], self.settings.drain_s)
@@ -217,6 +216,7 @@ class Runner:
     def _supervise(
         self,
         starts: Starts,
+        tasks: Callable[[], Mapping[str, int]],
         plans: Sequence[QueryPlan],
         topics: Topics,
         limits: DeadLetterLimits,
@@ -239,7 +239,7 @@ class Runner:
                 starts.stand_still(watch.look(starts.plans, starts.ended))
                 starts.take_failed()
                 starts.start_again(clock.step_back_s())
-                look_at_all(starts.running, self.readiness, starts.start())
+                look_at_all(starts.running, tasks, self.readiness, starts.start())
                 if (uncounted := self._uncounted(limits)) is not None:
                     log.warning(uncounted)
                 starts.hold_to_limits(limits.too_many)
@@ -281,8 +281,3 @@ def _claimed(
     for each, claimed in zip(plans, claims, strict=True):
         with refused.refusing(Path(each.pipeline.file)):
             yield claimed.result()
-
-
-def _sound(plans: Sequence[QueryPlan], refused: RefusedFiles) -> list[QueryPlan]:
-    """Returns the plans without those of refused files."""
-    return [each for each in plans if Path(each.pipeline.file) not in refused.errors]

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import structlog
 from confluent_kafka import KafkaException
-from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from statecast_domains.errors import PipelineFileError
@@ -79,7 +78,6 @@ class Starts:
 
     waiting: list[Waiting]
     loads: FirstLoads
-    tasks: Callable[[StreamingQuery], int]
     metrics: Metrics
     restarts: Restarts
     again: Callable[[QueryPlan], Prepared]
@@ -216,9 +214,7 @@ class Starts:
         except ServiceError as error:
             self._fail(plan, error)
         else:
-            self.running.append(
-                WatchedQuery(plan, query, self.tasks, self.metrics, self.snapshots, begun_s=self.clock())
-            )
+            self.running.append(WatchedQuery(plan, query, self.metrics, self.snapshots, begun_s=self.clock()))
             self.loads.end(plan.name)
             self._logged.pop(plan.name, None)
             log.info("started", query=plan.name, source=", ".join(plan.source_topics), sink=plan.sink_topic)

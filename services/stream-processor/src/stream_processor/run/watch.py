@@ -1,7 +1,6 @@
 """Watches the running queries: whether each runs, and Spark's reports of it as metrics."""
 
 import json
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,7 +28,6 @@ ANOTHER_LOG = (
 )
 TWO_PARTITIONS = "a key comes on two partitions, whose offsets tell no order; give all producers one partitioner"
 TOO_LARGE = "results are withheld, which their topic or their field cannot hold; their keys have tombstones"
-FRESH_S = 0.2
 COMMIT_STEPS = ("walCommit", "commitOffsets")
 
 Ends = Mapping[int, int]
@@ -63,26 +61,6 @@ def living_spark() -> Iterator[None]:
 
 
 @dataclass
-class RunningTasks:
-    """How many tasks of a query executors have started and not ended.
-
-    `ask` returns them by the run ids of the queries; it is asked for all at once, so that a look at many queries does
-    not take many times as long. `clock` gives seconds.
-    """
-
-    ask: Callable[[], Mapping[str, int]]
-    clock: Callable[[], float] = time.monotonic
-    _by_run: Mapping[str, int] = field(default_factory=dict, init=False)
-    _asked: float = field(default=-math.inf, init=False)
-
-    def of(self, query: StreamingQuery) -> int:
-        """Returns the number, which is FRESH_S old at most. Raises JVM_ERRORS as `ask` does."""
-        if self.clock() - self._asked >= FRESH_S:
-            self._by_run, self._asked = self.ask(), self.clock()
-        return self._by_run.get(str(query.runId), 0)
-
-
-@dataclass
 class WatchedQuery:
     """One query and the facts known of it; `clock` gives seconds since 1970.
 
@@ -92,7 +70,6 @@ class WatchedQuery:
 
     plan: QueryPlan
     query: StreamingQuery
-    tasks: Callable[[StreamingQuery], int]
     metrics: Metrics
     snapshots: Snapshots = field(default_factory=Snapshots)
     clock: Callable[[], float] = time.time
@@ -123,15 +100,16 @@ class WatchedQuery:
             error = self.query.exception()
             return QueryFailedError("it was stopped") if error is None else failure_of(error)
 
-    def look(self) -> None:
+    def look(self, tasks: int) -> None:
         """Updates `started` and the metrics; of a query that has ended, nothing but that it is not up.
 
-        Raises SparkLostError when all of Spark has ended.
+        `tasks` is how many of it executors have started and not ended. Raises SparkLostError when all of Spark has
+        ended.
         """
         with living_spark():
             active = self.query.isActive
             self.metrics.query_up.labels(self.plan.name).set(active)
-            running = self.tasks(self.query) if active else 0
+            running = tasks if active else 0
             self.metrics.tasks.labels(self.plan.name).set(running)
             if not active:
                 return
@@ -204,13 +182,21 @@ class WatchedQuery:
         self.metrics.truncated_rows.labels(self.plan.name).inc(rows)
 
 
-def look_at_all(queries: Sequence[WatchedQuery], readiness: Readiness, held: Sequence[str] = ()) -> None:
+def look_at_all(
+    queries: Sequence[WatchedQuery],
+    tasks: Callable[[], Mapping[str, int]],
+    readiness: Readiness,
+    held: Sequence[str] = (),
+) -> None:
     """Looks at each query. Ready from when all have started until none runs; one that starts later holds nobody back.
 
-    `held` says why others have not been started yet. Raises SparkLostError.
+    `tasks` counts the running tasks of all queries at once, by run id. `held` says why others have not been started
+    yet. Raises SparkLostError.
     """
+    with living_spark():
+        counts = tasks() if queries else {}
     for each in queries:
-        each.look()
+        each.look(counts.get(str(each.query.runId), 0))
     if queries and readiness.reason is None:
         return
     waiting = [each.plan.name for each in queries if not each.started]
