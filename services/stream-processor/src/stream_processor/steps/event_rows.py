@@ -17,6 +17,7 @@ from stream_processor.steps.functions import Functions
 from stream_processor.steps.keys import event_time, key_text
 from stream_processor.steps.outcomes import observe_state
 from stream_processor.steps.table_rows import READERS, rows_as_changes, value_problem
+from stream_processor.steps.windows import CLOCK
 
 MAX_PARTITIONS = 1 << 14
 """Partitions of a topic of events: an event's place is its offset, times this, plus its partition."""
@@ -50,5 +51,5 @@ def first_events(events: DataFrame, pipeline: Pipeline) -> DataFrame:
         return events
     identity = F.coalesce(letter_key(), key_text(F.col("after"), pipeline.deduplicate))
     identified = events.withColumns({"identity": identity, "time": event_time(pipeline)})
-    known = stateful("Deduplicate", identified, same.within // timedelta(microseconds=1))
+    known = stateful("Deduplicate", identified, same.within // timedelta(microseconds=1), CLOCK in events.columns)
     return observe_state(known).where("first").select(*events.columns)

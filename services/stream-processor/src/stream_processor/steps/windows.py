@@ -52,7 +52,7 @@ def window_tails(row: Column, window: Window) -> Column:
 def check_windows(changes: DataFrame, window: Window | None) -> DataFrame:
     """Sets `problem` where a row has no window, or one that was closed when the change was committed.
 
-    Adds HORIZON and CLOCK.
+    Adds HORIZON, and CLOCK where windows end.
 
     A window closes `lateness` after its end by the source's clock, so that the answer rests on the change alone. It is
     final then: a change with a row in it, before or after, is set aside whole.
@@ -63,7 +63,8 @@ def check_windows(changes: DataFrame, window: Window | None) -> DataFrame:
     committed = F.unix_micros("change.source.commit_time")
     horizon = F.date_format(F.timestamp_micros(committed - lateness), RFC3339)
     problems = [_window_problem(row, window, horizon) for row in ("before", "after")]
-    return changes.withColumns({"problem": F.coalesce("problem", *problems), HORIZON: horizon, CLOCK: _clock()})
+    checked = changes.withColumns({"problem": F.coalesce("problem", *problems), HORIZON: horizon})
+    return checked if window.keep is None else checked.withColumn(CLOCK, _clock())
 
 
 def _clock() -> Column:

@@ -47,12 +47,13 @@ public final class Deduplicate extends StatefulProcessor<UTF8String, InternalRow
    * @param events with `identity` (text, not null), `time` (bigint in microseconds, null if unknown) and `sequence`
    *     (bigint, not null)
    * @param within in microseconds: an event repeats the first one of its identity if it is less than that apart from it
+   * @param watermark as of {@link InternalState#transform}
    */
-  public static Dataset<Row> apply(Dataset<Row> events, long within) {
+  public static Dataset<Row> apply(Dataset<Row> events, long within, boolean watermark) {
     StructType input = events.schema();
     StructType columns = new StructType().add("first", "boolean", false).add(Outcomes.COLUMN, Outcomes.TYPE, true);
     Deduplicate processor = new Deduplicate(input, within);
-    return InternalState.transform(events, "identity", processor, TimeMode.ProcessingTime(), columns);
+    return InternalState.transform(events, "identity", processor, watermark, columns);
   }
 
   @Override

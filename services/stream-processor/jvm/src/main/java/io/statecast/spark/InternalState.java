@@ -52,17 +52,18 @@ final class InternalState {
    *
    * @param key the name of a text column, by which lines are shuffled
    * @param processor gives a {@link #line} for each
-   * @param time a mode that allows a time to live
+   * @param watermark whether a watermark is defined behind the result; it costs a look into the store per line
    * @param columns the columns that the processor fills; each replaces the lines' column of its name
    */
   static Dataset<Row> transform(
       Dataset<Row> lines,
       String key,
       StatefulProcessor<UTF8String, InternalRow, InternalRow> processor,
-      TimeMode time,
+      boolean watermark,
       StructType columns) {
     StructType input = lines.schema();
     StructType result = new StructType().add("columns", columns, false).add("line", input, false);
+    TimeMode time = watermark ? TimeMode.ProcessingTime() : new WithoutTimers();
     Dataset<Row> results = results(lines, key, processor, time, result);
     List<Column> selected = new ArrayList<>();
     for (String name : input.fieldNames()) {

@@ -96,13 +96,12 @@ public final class Previous extends StatefulProcessor<UTF8String, InternalRow, I
    *     Otherwise only the newest of a row's changes that come together goes on, and each change that is not newer and
    *     has entries that the row does not have now: with `applied` false, at the row's place and with the row's entries
    *     in `current`, and its own entries as `previous`, because these may have been written before a crash
-   * @param watermark whether a watermark is defined behind the result; it costs a look into the store per line
+   * @param watermark as of {@link InternalState#transform}
    */
   public static Dataset<Row> apply(Dataset<Row> changes, long forgetSeconds, boolean everyChange, boolean watermark) {
     StructType input = changes.schema();
     Previous processor = new Previous(input, Duration.ofSeconds(forgetSeconds), everyChange);
-    TimeMode time = watermark ? TimeMode.ProcessingTime() : new WithoutTimers();
-    return InternalState.transform(changes, "primary_key", processor, time, columns(input));
+    return InternalState.transform(changes, "primary_key", processor, watermark, columns(input));
   }
 
   /** Returns the `primary_key`s of a line for all of so many partitions of the state, one for each. */

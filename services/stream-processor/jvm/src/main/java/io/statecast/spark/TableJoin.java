@@ -107,7 +107,7 @@ public final class TableJoin extends StatefulProcessor<UTF8String, InternalRow, 
             .add(LetterKeys.COLUMN, input.apply(LetterKeys.COLUMN).dataType(), true);
     TableJoin processor =
         new TableJoin(input, Duration.ofSeconds(forgetSeconds), sourceAlone, joinedAlone);
-    return InternalState.results(lines, "key", processor, TimeMode.ProcessingTime(), output);
+    return InternalState.results(lines, "key", processor, new WithoutTimers(), output);
   }
 
   @Override
