@@ -4,7 +4,6 @@ import java.time.Instant;
 import java.time.InstantSource;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -21,13 +20,6 @@ public final class GlobalTables {
     return FOLLOWED.compute(
         new Name(kafka, topic, row.toString()),
         (name, known) -> known == null || known.ended() ? follow(name, new TableRows(record, row)) : known);
-  }
-
-  /** Returns how old the answers of each table may be, in milliseconds, by topic. */
-  public static Map<String, Long> agesMillis() {
-    Map<String, Long> ages = new TreeMap<>();
-    FOLLOWED.forEach((name, table) -> ages.merge(name.topic(), table.ageMillis(), Math::max));
-    return ages;
   }
 
   /** Stops following all tables. */
