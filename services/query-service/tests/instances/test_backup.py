@@ -4,20 +4,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from statecast.query.v1 import query_service_pb2 as query
-from statecast.state.v1 import state_pb2
-
-if TYPE_CHECKING:
-    from instances.conftest import Process, Scene
+from testkit.query_instances import Process, Scene
 
 pytestmark = pytest.mark.timeout(300)
 
 
-def command(process: "Process", *arguments: object) -> subprocess.CompletedProcess[str]:
+def command(process: Process, *arguments: object) -> subprocess.CompletedProcess[str]:
     environment = {f"QUERY_SERVICE_{name.upper()}": str(value) for name, value in process.settings.items()}
     return subprocess.run(
         [sys.executable, "-m", "query_service", *map(str, arguments)],
@@ -29,7 +24,7 @@ def command(process: "Process", *arguments: object) -> subprocess.CompletedProce
     )
 
 
-async def test_a_lost_directory_comes_back_and_the_rest_from_the_topic(scene: "Scene", tmp_path: Path) -> None:
+async def test_a_lost_directory_comes_back_and_the_rest_from_the_topic(scene: Scene, tmp_path: Path) -> None:
     one = scene.launch("query-1", replicas=1)
     scene.write({f"order-{number}": b"old" for number in range(100)})
     scene.write({"order-0": None}, sequence=2)
@@ -42,17 +37,16 @@ async def test_a_lost_directory_comes_back_and_the_rest_from_the_topic(scene: "S
     restore = command(one, "restore", tmp_path / "backup")
     one.start()
     await scene.until_applied(one, 102)
-    state = await one.stub.GetState(query.GetStateRequest(store="rows", key=state_pb2.StateKey(group="order-1")))
 
     assert (backup.returncode, restore.returncode) == (0, 0), backup.stderr + restore.stderr
     assert "4 partitions" in backup.stdout
     assert while_it_runs.returncode == 2
     assert "another instance uses it" in while_it_runs.stderr
-    assert state.state.payload == b"new"
+    assert await one.served("order-1") == b"new"
     assert one.metric("query_service_restore_records_total") <= 1
 
 
-def test_an_instance_that_does_not_answer_ends_with_one_line(scene: "Scene", tmp_path: Path) -> None:
+def test_an_instance_that_does_not_answer_ends_with_one_line(scene: Scene, tmp_path: Path) -> None:
     refused = command(scene.instance("query-1"), "backup", tmp_path / "backup")
 
     assert refused.returncode == 2

@@ -2,25 +2,19 @@
 
 import asyncio
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 
 import pytest
 
 from statecast_client import AbsentError, Change, StatecastClient
-
-if TYPE_CHECKING:
-    from instances.conftest import Scene
+from testkit.query_instances import Scene
 
 pytestmark = pytest.mark.timeout(180)
 
 GROUPS = [f"order-{number:06d}" for number in range(1, 41)]
 
 
-async def test_every_key_is_answered_by_its_owner_without_a_forward(scene: "Scene") -> None:
-    one, other = scene.launch("query-1", replicas=1), scene.launch("query-2", replicas=1)
-    scene.write({group: group.encode() for group in GROUPS})
-    await scene.until_ready(one, other)
-    await scene.until_applied(one, len(GROUPS))
+async def test_every_key_is_answered_by_its_owner_without_a_forward(scene: Scene) -> None:
+    one, _ = await scene.serving(2, {group: group.encode() for group in GROUPS}, replicas=1)
     async with StatecastClient([one.address]) as client:
         answers = [await client.get("rows", group) for group in GROUPS]
         results = await client.batch_get("rows", GROUPS)
@@ -35,12 +29,8 @@ async def test_every_key_is_answered_by_its_owner_without_a_forward(scene: "Scen
     assert rows == GROUPS
 
 
-async def test_reads_and_watches_go_on_when_an_instance_is_killed(scene: "Scene") -> None:
-    one, other = scene.launch("query-1"), scene.launch("query-2")
-    scene.write(dict.fromkeys(GROUPS, b"before"))
-    await scene.until_ready(one, other)
-    await scene.until_applied(one, len(GROUPS))
-    await scene.until_applied(other, len(GROUPS))
+async def test_reads_and_watches_go_on_when_an_instance_is_killed(scene: Scene) -> None:
+    one, other = await scene.serving(2, dict.fromkeys(GROUPS, b"before"))
     async with StatecastClient([one.address, other.address]) as client, asyncio.timeout(60):
         changes = client.watch("rows", GROUPS, wait_s=1)
         payloads: dict[str, list[bytes]] = {group: [] for group in GROUPS}

@@ -3,22 +3,17 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 from confluent_kafka import Producer
 
 from statecast.partitioning import partition_of
-from statecast.query.v1 import query_service_pb2 as query
-from statecast.state.v1 import state_pb2
+from testkit.query_instances import Scene
 from testkit.query_service import encoded_state
 from testkit.repository_files import TOPICS
 from testkit.topics import create_topic, read_topic
 from testkit.waiting import wait_until
-
-if TYPE_CHECKING:
-    from instances.conftest import Scene
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -33,7 +28,7 @@ def config_of(topic: str) -> dict[str, str]:
 
 
 async def test_a_replica_that_is_rebuilt_has_the_newer_row(
-    kafka: str, make_scene: "Callable[[str, str], Scene]", tmp_path: Path
+    kafka: str, make_scene: Callable[[str, str], Scene], tmp_path: Path
 ) -> None:
     topic = f"orders-by-key-{tmp_path.name}"
     create_topic(kafka, topic, 4, config_of("orders-by-key") | AT_ONCE)
@@ -56,8 +51,6 @@ async def test_a_replica_that_is_rebuilt_has_the_newer_row(
 
     rebuilt = scene.launch("query-1")
     await scene.until_applied(rebuilt, 5, 4)
-    request = query.GetStateRequest(store="rows", key=state_pb2.StateKey(group="alice"))
-    answer = await rebuilt.stub.GetState(request, timeout=10)
 
-    assert answer.state.payload == b"version 5"
+    assert await rebuilt.served("alice") == b"version 5"
     await scene.close()

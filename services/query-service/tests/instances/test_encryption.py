@@ -1,7 +1,6 @@
 """Instances that speak TLS with callers and with each other."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import grpc
 import pytest
@@ -12,41 +11,31 @@ from statecast.query.v1 import query_service_pb2_grpc as query_grpc
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
 from statecast.state.v1 import state_pb2
-
-if TYPE_CHECKING:
-    from instances.conftest import Process, Scene
+from testkit.certificates import PemFiles
+from testkit.query_instances import Process, Scene
 
 pytestmark = pytest.mark.timeout(180)
 
 GROUPS = [f"order-{number:06d}" for number in range(1, 41)]
 
 
-class Authority:
-    """A CA and its certificates, as files and as credentials."""
+def issued(directory: Path) -> PemFiles:
+    """Issues a certificate of a CA of its own."""
+    directory.mkdir()
+    return PemFiles(directory, trustme.CA())
 
-    def __init__(self, directory: Path, name: str) -> None:
-        self._ca = trustme.CA()
-        issued = self._ca.issue_cert("127.0.0.1")
-        self.ca, self.certificate, self.key = (
-            directory / f"{name}-{part}.pem" for part in ("ca", "certificate", "key")
-        )
-        self.ca.write_bytes(self._ca.cert_pem.bytes())
-        self.certificate.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
-        self.key.write_bytes(issued.private_key_pem.bytes())
 
-    def caller(self, *, with_certificate: bool) -> grpc.ChannelCredentials:
-        """Credentials of a caller that trusts this CA."""
-        if not with_certificate:
-            return grpc.ssl_channel_credentials(self.ca.read_bytes())
-        return grpc.ssl_channel_credentials(self.ca.read_bytes(), self.key.read_bytes(), self.certificate.read_bytes())
+def caller(files: PemFiles, *, with_certificate: bool) -> grpc.ChannelCredentials:
+    """Returns the credentials of a caller that trusts this CA."""
+    pair = (files.key.read_bytes(), files.certificate.read_bytes()) if with_certificate else ()
+    return grpc.ssl_channel_credentials(files.ca.read_bytes(), *pair)
 
 
 class Encrypted:
     """Two instances, each with the rows of its own partitions alone."""
 
-    def __init__(self, scene: "Scene", directory: Path) -> None:
-        self.callers = Authority(directory, "callers")
-        self.peers = Authority(directory, "peers")
+    def __init__(self, scene: Scene, directory: Path) -> None:
+        self.callers, self.peers = issued(directory / "callers"), issued(directory / "peers")
         settings = {
             "replicas": 1,
             "tls_certificate": self.callers.certificate,
@@ -60,7 +49,7 @@ class Encrypted:
 
 
 @pytest.fixture
-async def encrypted(scene: "Scene", tmp_path: Path) -> Encrypted:
+async def encrypted(scene: Scene, tmp_path: Path) -> Encrypted:
     encrypted = Encrypted(scene, tmp_path)
     scene.write(dict.fromkeys(GROUPS, b"row"))
     await scene.until_ready(*encrypted.instances)
@@ -72,7 +61,7 @@ def stub_of(channel: grpc.aio.Channel) -> "query_grpc.QueryServiceAsyncStub":
     return stub
 
 
-async def answered_by(process: "Process", credentials: grpc.ChannelCredentials) -> set[str]:
+async def answered_by(process: Process, credentials: grpc.ChannelCredentials) -> set[str]:
     """Reads all rows by one instance; returns the instances that answered. Rows not served yet are left out."""
     names: set[str] = set()
     async with grpc.aio.secure_channel(process.address, credentials) as channel:
@@ -85,24 +74,24 @@ async def answered_by(process: "Process", credentials: grpc.ChannelCredentials) 
     return names
 
 
-async def test_callers_and_peers_show_each_other_their_certificates(encrypted: Encrypted, scene: "Scene") -> None:
+async def test_callers_and_peers_show_each_other_their_certificates(encrypted: Encrypted, scene: Scene) -> None:
     one = encrypted.instances[0]
 
     async def both_answer() -> bool:
-        return await answered_by(one, encrypted.callers.caller(with_certificate=True)) == {"query-1", "query-2"}
+        return await answered_by(one, caller(encrypted.callers, with_certificate=True)) == {"query-1", "query-2"}
 
     await scene.until(both_answer, one)
 
-    assert await answered_by(one, encrypted.callers.caller(with_certificate=False)) == set()
-    assert await answered_by(one, encrypted.peers.caller(with_certificate=True)) == set()
+    assert await answered_by(one, caller(encrypted.callers, with_certificate=False)) == set()
+    assert await answered_by(one, caller(encrypted.peers, with_certificate=True)) == set()
 
 
-async def test_nobody_but_a_peer_reaches_the_internal_port(encrypted: Encrypted, scene: "Scene") -> None:
+async def test_nobody_but_a_peer_reaches_the_internal_port(encrypted: Encrypted, scene: Scene) -> None:
     address = encrypted.instances[0].shard_address
     outsiders = [
         grpc.aio.insecure_channel(address),
-        grpc.aio.secure_channel(address, encrypted.peers.caller(with_certificate=False)),
-        grpc.aio.secure_channel(address, encrypted.callers.caller(with_certificate=True)),
+        grpc.aio.secure_channel(address, caller(encrypted.peers, with_certificate=False)),
+        grpc.aio.secure_channel(address, caller(encrypted.callers, with_certificate=True)),
     ]
     for channel in outsiders:
         stub: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(channel)
@@ -112,7 +101,7 @@ async def test_nobody_but_a_peer_reaches_the_internal_port(encrypted: Encrypted,
 
         assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
 
-    async with grpc.aio.secure_channel(address, encrypted.peers.caller(with_certificate=True)) as channel:
+    async with grpc.aio.secure_channel(address, caller(encrypted.peers, with_certificate=True)) as channel:
         peer: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(channel)
         answer = await peer.ListPartitions(shard.ListPartitionsRequest(), timeout=5)
 
@@ -120,7 +109,7 @@ async def test_nobody_but_a_peer_reaches_the_internal_port(encrypted: Encrypted,
 
 
 async def test_the_internal_service_is_not_on_the_public_port(encrypted: Encrypted) -> None:
-    credentials = encrypted.callers.caller(with_certificate=True)
+    credentials = caller(encrypted.callers, with_certificate=True)
     async with grpc.aio.secure_channel(encrypted.instances[0].address, credentials) as channel:
         stub: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(channel)
         with pytest.raises(grpc.aio.AioRpcError) as refused:

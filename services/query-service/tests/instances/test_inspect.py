@@ -4,12 +4,10 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from instances.conftest import Scene
+from testkit.query_instances import Scene
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -19,7 +17,7 @@ def inspect(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-async def test_it_counts_what_a_running_instance_has_written(scene: "Scene", tmp_path: Path) -> None:
+async def test_it_counts_what_a_running_instance_has_written(scene: Scene, tmp_path: Path) -> None:
     one = scene.launch("query-1", replicas=1)
     scene.write({f"order-{number}": b"row" for number in range(20)})
     scene.write({"order-0": None}, sequence=2)

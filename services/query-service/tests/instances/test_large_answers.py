@@ -1,7 +1,5 @@
 """A batch with an answer larger than a stub takes by default, at a real instance."""
 
-from typing import TYPE_CHECKING
-
 import grpc
 import pytest
 from confluent_kafka import Producer
@@ -11,10 +9,8 @@ from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.query.v1 import query_service_pb2_grpc as query_grpc
 from statecast.state.v1 import state_pb2
+from testkit.query_instances import Scene
 from testkit.query_service import encoded_state
-
-if TYPE_CHECKING:
-    from instances.conftest import Scene
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -27,7 +23,7 @@ def batch(groups: list[str], **fields: int) -> query.BatchGetStatesRequest:
     return query.BatchGetStatesRequest(store="rows", keys=keys, **fields)  # type: ignore[arg-type]
 
 
-async def test_a_bare_stub_gets_what_fits_and_the_names_of_the_rest(kafka: str, scene: "Scene") -> None:
+async def test_a_bare_stub_gets_what_fits_and_the_names_of_the_rest(kafka: str, scene: Scene) -> None:
     producer = Producer({"bootstrap.servers": kafka})
     for group, size in SIZES.items():
         producer.produce(scene.topic, encoded_state(1, bytes(size)), group.encode(), partition_of(group, 4))

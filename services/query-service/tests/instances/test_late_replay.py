@@ -1,16 +1,12 @@
 """A processor replays its records of before a long pause."""
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from statecast.partitioning import partition_of
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
+from testkit.query_instances import Process, Scene
 from testkit.topics import publish_checkpointed
-
-if TYPE_CHECKING:
-    from instances.conftest import Process, Scene
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -26,13 +22,13 @@ def new(group: str) -> str:
     return f"{group}\0002\0order"
 
 
-async def sorts(process: "Process", group: str) -> list[str]:
+async def sorts(process: Process, group: str) -> list[str]:
     """Returns the sort values under which the order stands in a group."""
     answer = await process.stub.ScanStates(query.ScanStatesRequest(store="rows", group=group), timeout=10)
     return [state.key.sort for state in answer.states]
 
 
-async def is_forgotten(process: "Process", group: str) -> bool:
+async def is_forgotten(process: Process, group: str) -> bool:
     """Returns whether the deletion of the order under its first sort value is no longer known."""
     request = query.BatchGetStatesRequest(store="rows")
     request.keys.add(key=state_pb2.StateKey(group=group, sort="1", member="order"))
@@ -40,7 +36,7 @@ async def is_forgotten(process: "Process", group: str) -> bool:
     return not result.absence.deleted
 
 
-async def test_an_order_that_moved_is_never_shown_where_it_was(kafka: str, scene: "Scene") -> None:
+async def test_an_order_that_moved_is_never_shown_where_it_was(kafka: str, scene: Scene) -> None:
     one = scene.launch("query-1", deletions_s=1)
     for group in (REPLAYED, CHECKPOINTED):
         scene.write({old(group): b"old"}, sequence=1)

@@ -2,21 +2,17 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 import grpc
 import pytest
 
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
+from statecast.query.v1 import query_service_pb2_grpc as query_grpc
 from statecast.state.v1 import state_pb2
 from statecast_client import AbsentError, StatecastClient, UnknownStoreError
 from statecast_client.errors import ABSENCE
-
-if TYPE_CHECKING:
-    from instances.conftest import Scene
-
-    from statecast.query.v1 import query_service_pb2_grpc as query_grpc
+from testkit.query_instances import Scene
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -66,7 +62,7 @@ async def by_stub(stub: "query_grpc.QueryServiceAsyncStub", store: str, group: s
         return "absent", query_pb2.Absence.FromString(absence).deleted
 
 
-async def test_each_caller_has_its_own_answer_while_an_instance_is_killed(scene: "Scene") -> None:
+async def test_each_caller_has_its_own_answer_while_an_instance_is_killed(scene: Scene) -> None:
     settings = {"max_answer_bytes": 5_000}
     one, other = scene.launch("query-1", **settings), scene.launch("query-2", **settings)
     scene.write({group: group.encode() for group in (*PRESENT, *DELETED)})

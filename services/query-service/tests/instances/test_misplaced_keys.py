@@ -3,7 +3,6 @@
 import json
 from collections.abc import AsyncIterator, Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import grpc
 import pytest
@@ -16,12 +15,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its 
 
 from statecast.partitioning import fnv1a_hash, partition_of
 from statecast.query.v1 import query_service_pb2 as query
-from statecast.state.v1 import state_pb2
+from testkit.pytest_plugin import CreateTopic
+from testkit.query_instances import MakeScene, Process, Scene
 from testkit.topics import grow_topic
 from testkit.waiting import wait_until
-
-if TYPE_CHECKING:
-    from instances.conftest import MakeScene, Process, Scene
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -33,7 +30,7 @@ ABSENT = grpc.StatusCode.NOT_FOUND
 class Customers:
     """A plain topic, served as `rows`."""
 
-    def __init__(self, kafka: str, topic: str, scene: "Scene") -> None:
+    def __init__(self, kafka: str, topic: str, scene: Scene) -> None:
         self.kafka, self.topic, self.scene = kafka, topic, scene
         self.admin = AdminClient({"bootstrap.servers": kafka})
 
@@ -48,9 +45,7 @@ MakeCustomers = Callable[[int], Customers]
 
 
 @pytest.fixture
-async def customers(
-    kafka: str, create_topic: Callable[..., str], make_scene: "MakeScene"
-) -> AsyncIterator[MakeCustomers]:
+async def customers(kafka: str, create_topic: CreateTopic, make_scene: MakeScene) -> AsyncIterator[MakeCustomers]:
     scenes: list[Scene] = []
 
     def make(partitions: int) -> Customers:
@@ -63,20 +58,14 @@ async def customers(
         await scene.close()
 
 
-def knows(process: "Process", misplaced: int) -> bool:
+def knows(process: Process, misplaced: int) -> bool:
     return process.metric("query_service_misplaced_keys") == misplaced
 
 
-async def served(process: "Process", keys: Iterable[str]) -> dict[str, object]:
+async def served(process: Process, keys: Iterable[str]) -> dict[str, object]:
     """Returns the value of each key at an instance, or the status of its refusal."""
-    answers: dict[str, object] = {}
-    for key in keys:
-        request = query.GetStateRequest(store="rows", key=state_pb2.StateKey(group=key))
-        try:
-            answers[key] = json.loads((await process.stub.GetState(request, timeout=10)).state.payload)
-        except grpc.aio.AioRpcError as error:
-            answers[key] = error.code()
-    return answers
+    answers = {key: await process.served(key) for key in keys}
+    return {key: json.loads(each) if isinstance(each, bytes) else each for key, each in answers.items()}
 
 
 async def test_keys_that_another_partitioner_spread_are_refused_with_the_one_that_fits(
@@ -159,9 +148,7 @@ async def test_no_key_is_absent_or_old_when_its_topic_is_given_more_partitions(c
     assert await served(anew, expected) == expected
 
 
-async def test_a_keyed_topic_that_grew_while_nothing_ran_is_refused_with_the_way_out(
-    kafka: str, scene: "Scene"
-) -> None:
+async def test_a_keyed_topic_that_grew_while_nothing_ran_is_refused_with_the_way_out(kafka: str, scene: Scene) -> None:
     one = scene.launch("query-1", replicas=1)
     scene.write(dict.fromkeys(KEYS[:40], b'"row"'))
     await scene.until_applied(one, 40)

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
@@ -14,10 +13,9 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from statecast.partitioning import partition_of
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
+from testkit.pytest_plugin import CreateTopic
+from testkit.query_instances import MakeScene, Process, Scene
 from testkit.query_service import encoded_state
-
-if TYPE_CHECKING:
-    from instances.conftest import MakeScene, Process, Scene
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -61,7 +59,7 @@ class Reader:
     A failed read ends it with an error, and so does a value that is older than one that it has read.
     """
 
-    def __init__(self, process: "Process") -> None:
+    def __init__(self, process: Process) -> None:
         self.process = process
         self.rounds = 0
         self.sources: set[tuple[str, str, int]] = set()
@@ -77,7 +75,7 @@ class Reader:
             self.rounds += 1
             await asyncio.sleep(0)
 
-    async def move_to(self, process: "Process") -> None:
+    async def move_to(self, process: Process) -> None:
         """Reads from another instance; one of another generation must first hold all that was read so far."""
         async with self._turn:
             await asyncio.sleep(SETTLED_S)
@@ -107,12 +105,12 @@ def get(key: str) -> query.GetStateRequest:
 
 
 @pytest.fixture
-def generations(kafka: str, create_topic: Callable[..., str]) -> Generations:
+def generations(kafka: str, create_topic: CreateTopic) -> Generations:
     return Generations(kafka, create_topic("rows", partitions=PARTITIONS["g1"], cleanup_policy="compact"))
 
 
 @pytest.fixture
-async def scene(generations: Generations, make_scene: "MakeScene") -> AsyncIterator["Scene"]:
+async def scene(generations: Generations, make_scene: MakeScene) -> AsyncIterator[Scene]:
     scene = make_scene(generations.old, STORES.format(topic=generations.old))
     yield scene
     await scene.close()
@@ -131,7 +129,7 @@ async def running(work: Callable[[], Coroutine[None, None, None]]) -> AsyncItera
 
 
 async def test_readers_never_go_back_while_instances_go_over(
-    scene: "Scene", generations: Generations, tmp_path: Path
+    scene: Scene, generations: Generations, tmp_path: Path
 ) -> None:
     async def write() -> None:
         while True:
@@ -143,7 +141,7 @@ async def test_readers_never_go_back_while_instances_go_over(
         await scene.until(lambda: reader.rounds > before + 2 or reading.done(), reader.process)
         assert not reading.done(), reading.exception()
 
-    async def go_over(process: "Process") -> "Process":
+    async def go_over(process: Process) -> Process:
         process.terminate()
         await scene.until(lambda: not process.running, process)
         again = scene.launch(process.name, replicas=2)

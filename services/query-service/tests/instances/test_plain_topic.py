@@ -1,8 +1,7 @@
 """A topic of JSON bookings that a plain producer wrote, served as it is by several instances."""
 
 import json
-from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import grpc
 import pytest
@@ -10,10 +9,8 @@ from confluent_kafka import Producer
 
 from statecast.partitioning import PARTITIONERS, partition_of
 from statecast.query.v1 import query_service_pb2 as query
-from statecast.state.v1 import state_pb2
-
-if TYPE_CHECKING:
-    from instances.conftest import MakeScene, Process, Scene
+from testkit.pytest_plugin import CreateTopic
+from testkit.query_instances import MakeScene, Process, Scene
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -24,7 +21,7 @@ PARTITIONS = 9
 class Bookings:
     """The railway's topic, and the instances that read it."""
 
-    def __init__(self, kafka: str, topic: str, scene: "Scene") -> None:
+    def __init__(self, kafka: str, topic: str, scene: Scene) -> None:
         self.scene = scene
         self._topic = topic
         self._producer = Producer({"bootstrap.servers": kafka})
@@ -39,14 +36,14 @@ class Bookings:
     def flush(self) -> None:
         self._producer.flush(30)
 
-    async def until_applied(self, *processes: "Process") -> None:
+    async def until_applied(self, *processes: Process) -> None:
         self.flush()
         for process in processes:
             await self.scene.until_applied(process, self.records, PARTITIONS)
 
 
 @pytest.fixture
-async def bookings(kafka: str, create_topic: Callable[..., str], make_scene: "MakeScene") -> AsyncIterator[Bookings]:
+async def bookings(kafka: str, create_topic: CreateTopic, make_scene: MakeScene) -> AsyncIterator[Bookings]:
     topic = create_topic("bookings", partitions=PARTITIONS)
     fields = "message: json, format: plain, partitioner: crc32, replicas: 2, history: {versions: 2}"
     scene = make_scene(topic, f"stores: [{{name: bookings, topic: {topic}, {fields}}}]")
@@ -54,19 +51,13 @@ async def bookings(kafka: str, create_topic: Callable[..., str], make_scene: "Ma
     await scene.close()
 
 
-def get(customer: str) -> query.GetStateRequest:
-    return query.GetStateRequest(store="bookings", key=state_pb2.StateKey(group=customer))
-
-
-async def latest(process: "Process", customer: str) -> object:
+async def latest(process: Process, customer: str) -> object:
     """Returns the customer's latest booking as an instance answers it; None when there is none."""
-    try:
-        answer = await process.stub.GetState(get(customer), timeout=10)
-    except grpc.aio.AioRpcError as error:
-        if error.code() != grpc.StatusCode.NOT_FOUND:
-            raise
+    answer = await process.served(customer, "bookings")
+    if answer == grpc.StatusCode.NOT_FOUND:
         return None
-    return json.loads(answer.state.payload)["booked_at"]
+    assert isinstance(answer, bytes)
+    return json.loads(answer)["booked_at"]
 
 
 async def test_any_instance_answers_any_booking_and_goes_on_after_a_restart(bookings: Bookings) -> None:
@@ -78,7 +69,7 @@ async def test_any_instance_answers_any_booking_and_goes_on_after_a_restart(book
     answerers = set()
     for process in instances:
         for customer in CUSTOMERS:
-            answer = await process.stub.GetState(get(customer), timeout=10)
+            answer = await process.read(customer, "bookings")
 
             assert json.loads(answer.state.payload) == {"customer": customer, "booked_at": "second"}
             assert answer.freshness.partition == partition_of(customer, PARTITIONS, PARTITIONERS["crc32"])

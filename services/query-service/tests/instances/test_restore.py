@@ -1,19 +1,15 @@
 """An instance that is killed in the middle of a restore goes on with it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
 
 from query_service.storage.inspection import inspect
 from statecast.partitioning import partition_of
+from testkit.pytest_plugin import CreateTopic
+from testkit.query_instances import MakeScene, Scene
 from testkit.query_service import encoded_state
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from instances.conftest import MakeScene, Scene
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -30,7 +26,7 @@ def write_all(kafka: str, topic: str, sequence: int) -> None:
 
 
 @pytest.fixture
-def topic(kafka: str, create_topic: "Callable[..., str]") -> str:
+def topic(kafka: str, create_topic: CreateTopic) -> str:
     """A topic with two records of each key."""
     name = create_topic("rows", partitions=PARTITIONS)
     for sequence in (1, 2):
@@ -39,11 +35,11 @@ def topic(kafka: str, create_topic: "Callable[..., str]") -> str:
 
 
 @pytest.fixture
-def scene(topic: str, make_scene: "MakeScene") -> "Scene":
+def scene(topic: str, make_scene: MakeScene) -> Scene:
     return make_scene(topic, f"stores: [{{name: rows, topic: {topic}, message: statecast.orders.v1.Order}}]")
 
 
-async def test_a_kill_in_the_middle_costs_time_and_no_row(scene: "Scene", tmp_path: Path) -> None:
+async def test_a_kill_in_the_middle_costs_time_and_no_row(scene: Scene, tmp_path: Path) -> None:
     one = scene.launch("query-1", replicas=1)
     await scene.until(lambda: "holding" in one.log and one.metric("query_service_applied_offset") > 0, one)
     one.kill()

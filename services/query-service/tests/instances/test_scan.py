@@ -1,20 +1,16 @@
 """Scans of whole stores, on real instances."""
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from statecast.query.v1 import query_service_pb2 as query
-
-if TYPE_CHECKING:
-    from instances.conftest import Process, Scene
+from testkit.query_instances import Process, Scene
 
 pytestmark = pytest.mark.timeout(180)
 
 GROUPS = [f"order-{number:06d}" for number in range(1, 101)]
 
 
-async def scan(process: "Process", **fields: object) -> tuple[list[str], set[int]]:
+async def scan(process: Process, **fields: object) -> tuple[list[str], set[int]]:
     """Reads to the end; returns the groups and the partitions that they came from."""
     request = query.ScanStatesRequest(store="rows", page_size=7, **fields)  # type: ignore[arg-type]
     groups: list[str] = []
@@ -26,12 +22,9 @@ async def scan(process: "Process", **fields: object) -> tuple[list[str], set[int
         request.page_token = answer.next_page_token
 
 
-async def test_any_instance_reads_the_whole_store_and_all_together_read_their_own_rows_once(scene: "Scene") -> None:
-    instances = [scene.launch(f"query-{number}", replicas=1) for number in (1, 2)]
-    scene.write(dict.fromkeys(GROUPS, b"row"))
-    await scene.until_ready(*instances)
+async def test_any_instance_reads_the_whole_store_and_all_together_read_their_own_rows_once(scene: Scene) -> None:
+    instances = await scene.serving(2, dict.fromkeys(GROUPS, b"row"), replicas=1)
     for instance in instances:
-        await scene.until_applied(instance, len(GROUPS))
         assert await scan(instance) == (GROUPS, {0, 1, 2, 3})
         assert await scan(instance, reverse=True) == (GROUPS[::-1], {0, 1, 2, 3})
 
@@ -42,10 +35,8 @@ async def test_any_instance_reads_the_whole_store_and_all_together_read_their_ow
     assert not own[0][1] & own[1][1]
 
 
-async def test_an_instances_own_scan_is_whole_when_another_instance_joins_in_the_middle(scene: "Scene") -> None:
-    one = scene.launch("query-1")
-    scene.write(dict.fromkeys(GROUPS, b"row"))
-    await scene.until_applied(one, len(GROUPS))
+async def test_an_instances_own_scan_is_whole_when_another_instance_joins_in_the_middle(scene: Scene) -> None:
+    [one] = await scene.serving(1, dict.fromkeys(GROUPS, b"row"))
     request = query.ScanStatesRequest(store="rows", page_size=7, local_only=True)
     first = await one.stub.ScanStates(request, timeout=10)
     assert {each.partition for each in first.shards} == {0, 1, 2, 3}

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
@@ -15,10 +14,8 @@ from query_service.storage.rocksdb_engine import RocksdbOpener
 from query_service.storage.store_keys import HEADER_SIZE, header_of
 from statecast.partitioning import partition_of
 from testkit.background import in_background
+from testkit.query_instances import Process, Scene
 from testkit.query_service import encoded_state
-
-if TYPE_CHECKING:
-    from instances.conftest import Process, Scene
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -82,7 +79,7 @@ class Writer:
 
 
 @pytest.fixture
-def writer(kafka: str, scene: "Scene") -> Writer:
+def writer(kafka: str, scene: Scene) -> Writer:
     writer = Writer(kafka, scene.topic)
     writer.fill()
     return writer
@@ -99,7 +96,7 @@ def rows_on_disk(directory: Path) -> Rows:
     return rows
 
 
-def has_taken(process: "Process", size: int) -> Callable[[], bool]:
+def has_taken(process: Process, size: int) -> Callable[[], bool]:
     def enough() -> bool:
         try:
             return process.metric("query_service_seed_bytes_total", direction="taken") >= size
@@ -109,7 +106,7 @@ def has_taken(process: "Process", size: int) -> Callable[[], bool]:
     return enough
 
 
-async def launch_amid_a_seed(scene: "Scene") -> tuple["Process", "Process"]:
+async def launch_amid_a_seed(scene: Scene) -> tuple[Process, Process]:
     """Starts two instances, of which the second has taken a part of its partitions from the first."""
     one = scene.launch("query-1", seed_mb_per_s=1)
     await scene.until_ready(one)
@@ -118,10 +115,10 @@ async def launch_amid_a_seed(scene: "Scene") -> tuple["Process", "Process"]:
     return one, two
 
 
-async def settle(scene: "Scene", writer: Writer, *processes: "Process") -> None:
+async def settle(scene: Scene, writer: Writer, *processes: Process) -> None:
     """Waits until all have applied the last record of each partition, and ends them."""
 
-    def has_everything(process: "Process") -> bool:
+    def has_everything(process: Process) -> bool:
         return process.metric("query_service_applied_offset") == writer.last_offsets
 
     for process in processes:
@@ -136,7 +133,7 @@ def assert_holds(directory: Path, rows: Rows) -> None:
 
 
 async def test_a_wiped_instance_comes_back_from_its_peer_while_rows_change(
-    scene: "Scene", writer: Writer, tmp_path: Path
+    scene: Scene, writer: Writer, tmp_path: Path
 ) -> None:
     one, two = scene.launch("query-1"), scene.launch("query-2")
     await scene.until_ready(one, two)
@@ -160,7 +157,7 @@ async def test_a_wiped_instance_comes_back_from_its_peer_while_rows_change(
 
 
 async def test_when_the_giver_is_killed_in_the_middle_the_topic_is_read(
-    scene: "Scene", writer: Writer, tmp_path: Path
+    scene: Scene, writer: Writer, tmp_path: Path
 ) -> None:
     one, two = await launch_amid_a_seed(scene)
     one.kill()
@@ -173,7 +170,7 @@ async def test_when_the_giver_is_killed_in_the_middle_the_topic_is_read(
 
 
 async def test_when_the_taker_is_killed_in_the_middle_it_begins_again(
-    scene: "Scene", writer: Writer, tmp_path: Path
+    scene: Scene, writer: Writer, tmp_path: Path
 ) -> None:
     one, two = await launch_amid_a_seed(scene)
     two.kill()

@@ -4,14 +4,12 @@ import asyncio
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from statecast.orders.v1 import order_pb2
-
-if TYPE_CHECKING:
-    from instances.conftest import Process, Scene
+from testkit.query_instances import Process, Scene
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -34,7 +32,7 @@ class Ended(NamedTuple):
 class Shell:
     """Runs the command against one instance."""
 
-    def __init__(self, instance: "Process") -> None:
+    def __init__(self, instance: Process) -> None:
         self.instance = instance
 
     async def start(self, *arguments: str) -> asyncio.subprocess.Process:
@@ -53,7 +51,7 @@ class Shell:
 
 
 @pytest.fixture
-async def shell(scene: "Scene") -> Shell:
+async def shell(scene: Scene) -> Shell:
     one = scene.launch("query-1")
     rows = {key: order_pb2.Order(order_id=key.split("\0")[-1]).SerializeToString() for key in (*GROUPS, *MEMBERS)}
     scene.write(dict(rows))
@@ -123,7 +121,7 @@ async def test_shards_shows_who_serves_what(shell: Shell) -> None:
     assert [each["partition"] for each in documents[1:]] == [0, 1, 2, 3]
 
 
-async def test_watch_shows_a_key_and_its_changes(shell: Shell, scene: "Scene") -> None:
+async def test_watch_shows_a_key_and_its_changes(shell: Shell, scene: Scene) -> None:
     watching = await shell.start("watch", "rows", "order-000001", "--limit", "2", "--json")
     assert watching.stdout is not None
     first = json.loads(await asyncio.wait_for(watching.stdout.readline(), 60))

@@ -1,35 +1,23 @@
 """Stores are added to instances that run, and removed from them, while others of theirs are read."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import grpc
 import pytest
 
 from statecast.query.v1 import query_service_pb2 as query
-from statecast.state.v1 import state_pb2
-
-if TYPE_CHECKING:
-    from instances.conftest import Process, Scene
+from testkit.pytest_plugin import CreateTopic
+from testkit.query_instances import Process, Scene
 
 pytestmark = pytest.mark.timeout(120)
 
 
-async def get(process: "Process", store: str, group: str) -> grpc.StatusCode | bytes:
-    """Returns the payload of a key, or the status of a call that fails."""
-    request = query.GetStateRequest(store=store, key=state_pb2.StateKey(group=group))
-    try:
-        return (await process.stub.GetState(request, timeout=10)).state.payload
-    except grpc.aio.AioRpcError as error:
-        return error.code()
-
-
-async def read_until(ended: asyncio.Event, process: "Process", answers: set[object]) -> None:
+async def read_until(ended: asyncio.Event, process: Process, answers: set[object]) -> None:
     """Reads a key until `ended` is set, and collects the answers."""
     while not ended.is_set():
-        answers.add(await get(process, "rows", "a"))
+        answers.add(await process.served("a"))
 
 
 def write(file: Path, stores: Iterable[tuple[str, str]]) -> None:
@@ -41,7 +29,7 @@ def write(file: Path, stores: Iterable[tuple[str, str]]) -> None:
 
 
 async def test_stores_come_and_go_while_another_is_read(
-    scene: "Scene", create_topic: Callable[..., str], tmp_path: Path
+    scene: Scene, create_topic: CreateTopic, tmp_path: Path
 ) -> None:
     scene.write({"a": b"1"})
     quick = {"replicas": 1, "stores_interval_ms": 100}
@@ -52,9 +40,9 @@ async def test_stores_come_and_go_while_another_is_read(
     readers = [asyncio.create_task(read_until(ended, process, answers)) for process in (one, two)]
     rows, added = ("rows", scene.topic), create_topic("added", partitions=4, cleanup_policy="compact")
 
-    async def until_answered(process: "Process", store: str, answer: grpc.StatusCode | bytes) -> None:
+    async def until_answered(process: Process, store: str, answer: grpc.StatusCode | bytes) -> None:
         async def answered() -> bool:
-            return all([await get(process, store, group) == answer for group in "abcdefgh"])
+            return all([await process.served(group, store) == answer for group in "abcdefgh"])
 
         await scene.until(answered, process)
 

@@ -2,8 +2,7 @@
 
 import json
 import time
-from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 from uuid import uuid4
 
 import grpc
@@ -13,10 +12,8 @@ from confluent_kafka import Producer
 from statecast.partitioning import partition_of
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
-from statecast.state.v1 import state_pb2
-
-if TYPE_CHECKING:
-    from instances.conftest import MakeScene, Process, Scene
+from testkit.pytest_plugin import CreateTopic
+from testkit.query_instances import MakeScene, Process, Scene
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -27,7 +24,7 @@ KEYS = [[f"p-{number}" for number in range(200) if partition_of(f"p-{number}", 2
 class Payments:
     """A plain topic of two partitions, and its producers."""
 
-    def __init__(self, kafka: str, topic: str, scene: "Scene") -> None:
+    def __init__(self, kafka: str, topic: str, scene: Scene) -> None:
         self.scene, self._kafka, self._topic = scene, kafka, topic
         self._producer = Producer({"bootstrap.servers": kafka, "partitioner": "murmur2_random"})
 
@@ -50,23 +47,20 @@ class Payments:
 
 
 @pytest.fixture
-async def payments(kafka: str, create_topic: Callable[..., str], make_scene: "MakeScene") -> AsyncIterator[Payments]:
+async def payments(kafka: str, create_topic: CreateTopic, make_scene: MakeScene) -> AsyncIterator[Payments]:
     topic = create_topic("payments", partitions=2)
     scene = make_scene(topic, f"stores: [{{name: payments, topic: {topic}, message: json, format: plain}}]")
     yield Payments(kafka, topic, scene)
     await scene.close()
 
 
-async def served(process: "Process", key: str, bounds: query_pb2.Bounds | None = None) -> object:
+async def served(process: Process, key: str, **bounds: int) -> object:
     """Returns the value that an instance serves, or the status of its refusal."""
-    request = query.GetStateRequest(store="payments", key=state_pb2.StateKey(group=key), bounds=bounds)
-    try:
-        return json.loads((await process.stub.GetState(request, timeout=None if bounds else 10)).state.payload)
-    except grpc.aio.AioRpcError as error:
-        return error.code()
+    answer = await process.served(key, "payments", **bounds)
+    return json.loads(answer) if isinstance(answer, bytes) else answer
 
 
-async def replicas(process: "Process") -> list[query_pb2.Replica]:
+async def replicas(process: Process) -> list[query_pb2.Replica]:
     return [each.replicas[0] for each in (await process.stub.ListShards(query.ListShardsRequest())).shards]
 
 
@@ -113,8 +107,8 @@ async def test_records_behind_an_open_transaction_are_told_as_lag_and_hold_back_
 
     assert (held_back.lag_records, current.lag_records) == (41, 0)
     assert held_back.lag_ms > told_ms - 2000 > 2000 > current.lag_ms
-    assert await served(one, KEYS[0][50], query_pb2.Bounds(max_lag_ms=2000)) == grpc.StatusCode.FAILED_PRECONDITION
-    assert await served(one, KEYS[0][50]) == await served(one, other, query_pb2.Bounds(max_lag_ms=2000)) == "paid"
+    assert await served(one, KEYS[0][50], max_lag_ms=2000) == grpc.StatusCode.FAILED_PRECONDITION
+    assert await served(one, KEYS[0][50]) == await served(one, other, max_lag_ms=2000) == "paid"
     assert '"open_offset": 1,' in one.log
 
     one.stop()
