@@ -28,7 +28,17 @@ from query_service.storage.replica import Replica
 from query_service.storage.rocksdb_engine import RocksdbOpener
 from query_service.storage.store import PartitionStore
 from query_service.storage.store_directory import StoreDirectory, Topic
-from testkit.query_service import ManualClock, MessageReads, call_limits, preference_of, serve, store_definition
+from testkit.query_service import (
+    ManualClock,
+    MessageReads,
+    OpenDirectory,
+    OpenReplica,
+    OpenStore,
+    call_limits,
+    preference_of,
+    serve,
+    store_definition,
+)
 
 EPOCH = 77
 TOPIC = Topic("topic", "id", EPOCH, 4)
@@ -36,10 +46,6 @@ STORE = "orders-by-key"
 RECENT = 8
 LIMITS = Limits(batch_keys=1000, page_size=100, default_page_size=2, wait_ms=10_000, answer_bytes=500_000)
 ME = Member("query-1", "127.0.0.1:1", "127.0.0.1:2", 1)
-
-OpenDirectory = Callable[..., StoreDirectory]
-OpenReplica = Callable[..., Replica]
-OpenStore = Callable[..., PartitionStore]
 
 
 @pytest.fixture
@@ -77,7 +83,7 @@ def open_directory(tmp_path: Path, wall: ManualClock) -> OpenDirectory:
 
 
 @pytest.fixture(params=["rocksdb", "memory"])
-def open_store(request: pytest.FixtureRequest, open_directory: Callable[..., StoreDirectory]) -> Iterator[OpenStore]:
+def open_store(request: pytest.FixtureRequest, open_directory: OpenDirectory) -> Iterator[OpenStore]:
     """Opens a store on each engine, with fields of the stores file."""
     opened: list[PartitionStore] = []
 

@@ -21,6 +21,9 @@ from query_service.server.grpcio_server import GrpcioServer
 from query_service.server.limits import CallLimits, InFlight
 from query_service.server.methods import Method
 from query_service.storage.record import TOMBSTONE_HEADER, Headers, Record
+from query_service.storage.replica import Replica
+from query_service.storage.store import PartitionStore
+from query_service.storage.store_directory import StoreDirectory
 from query_service.storage.stores_file import StoreDefinition
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as api
@@ -236,3 +239,8 @@ class FakePeers:
     def of(self, member: Member) -> RoutedPeer:
         """Returns the peer of a member."""
         return self._peers[member]
+
+
+OpenDirectory = Callable[..., StoreDirectory]
+OpenReplica = Callable[..., Replica]
+OpenStore = Callable[..., PartitionStore]

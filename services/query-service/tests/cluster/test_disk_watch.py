@@ -1,14 +1,12 @@
 """The bytes of the data directory, by kind."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 from query_service.cluster.disk_watch import bytes_by_kind
-from query_service.storage.store_directory import StoreDirectory
-from testkit.query_service import store_definition
+from testkit.query_service import OpenDirectory, store_definition
 
 
-def test_each_file_counts_once_by_its_kind(open_directory: Callable[..., StoreDirectory], tmp_path: Path) -> None:
+def test_each_file_counts_once_by_its_kind(open_directory: OpenDirectory, tmp_path: Path) -> None:
     root, directory = tmp_path / "data", open_directory()
     stores = [directory.open(store_definition(), "id", partition, 0) for partition in range(3)]
     (root / ".checkpoints").mkdir()

@@ -1,7 +1,7 @@
 """The stores file changes while the instance runs."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,9 +12,8 @@ from query_service.cluster.shard_map import MemberTracker, ShardMap
 from query_service.cluster.view import ClusterEvents, View
 from query_service.errors import StoresFileError, UnknownStoreError
 from query_service.metrics import Metrics
-from query_service.storage.replica import Replica
 from query_service.storage.stores_file import StoreDefinition
-from testkit.query_service import store_definition
+from testkit.query_service import OpenReplica, store_definition
 
 STORE = "orders-by-key"
 
@@ -135,9 +134,7 @@ async def test_what_edges_go_by_is_passed_on(scene: Scene, changed: dict[str, An
     assert scene.view.store(STORE) == definition(**changed)
 
 
-async def test_a_topic_gets_another_store_once_its_old_one_is_closed(
-    scene: Scene, open_replica: Callable[..., Replica]
-) -> None:
+async def test_a_topic_gets_another_store_once_its_old_one_is_closed(scene: Scene, open_replica: OpenReplica) -> None:
     scene.view.replicas = {(STORE, 0): open_replica(0)}
     await scene.write([definition("rows")])
 

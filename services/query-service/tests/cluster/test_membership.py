@@ -16,6 +16,7 @@ from query_service.cluster.shard_map import Member
 from query_service.settings import Settings
 from statecast_service.kafka import connect
 from testkit.broker import running_brokers
+from testkit.pytest_plugin import CreateTopic
 from testkit.topics import create_topic
 from testkit.waiting import wait_until
 
@@ -70,7 +71,7 @@ def joining(bootstrap: str, cluster: Cluster, group: str, *topics: str, prefix: 
         each.stop(10)
 
 
-def test_members_see_each_other_come_and_go(kafka: str, create_topic: Callable[..., str]) -> None:
+def test_members_see_each_other_come_and_go(kafka: str, create_topic: CreateTopic) -> None:
     one, other = Instance(1), Instance(2)
     with joining(kafka, Cluster(one, other), uuid4().hex, create_topic("members")) as join:
         join(one)
@@ -84,9 +85,7 @@ def test_members_see_each_other_come_and_go(kafka: str, create_topic: Callable[.
         assert time.monotonic() - left_at < 5, "a leave must not wait for the session timeout"
 
 
-def test_members_learn_from_each_other_what_the_group_does_not_tell(
-    kafka: str, create_topic: Callable[..., str]
-) -> None:
+def test_members_learn_from_each_other_what_the_group_does_not_tell(kafka: str, create_topic: CreateTopic) -> None:
     one, other = Instance(1), Instance(2)
     one.me = replace(one.me, zone="a", topics=(("rows", "rows.g2"),))
     with joining(kafka, Cluster(one, other), uuid4().hex, create_topic("members")) as join:
@@ -98,7 +97,7 @@ def test_members_learn_from_each_other_what_the_group_does_not_tell(
     assert known.facts == one.me.facts
 
 
-def test_a_member_that_has_other_topics_now_is_asked_again(kafka: str, create_topic: Callable[..., str]) -> None:
+def test_a_member_that_has_other_topics_now_is_asked_again(kafka: str, create_topic: CreateTopic) -> None:
     one, other = Instance(1), Instance(2)
     cluster = Cluster(one, other)
     with joining(kafka, cluster, uuid4().hex, create_topic("members")) as join:
@@ -112,7 +111,7 @@ def test_a_member_that_has_other_topics_now_is_asked_again(kafka: str, create_to
 
 
 def test_one_that_is_listed_and_does_not_answer_is_no_member_until_it_does(
-    kafka: str, create_topic: Callable[..., str]
+    kafka: str, create_topic: CreateTopic
 ) -> None:
     one, mute = Instance(1), Instance(2)
     cluster = Cluster(one)
@@ -126,7 +125,7 @@ def test_one_that_is_listed_and_does_not_answer_is_no_member_until_it_does(
         until(lambda: one.members == {one.me, mute.me})
 
 
-def test_a_stable_group_is_not_read(kafka: str, create_topic: Callable[..., str]) -> None:
+def test_a_stable_group_is_not_read(kafka: str, create_topic: CreateTopic) -> None:
     one, other, unsettled, mute = map(Instance, range(1, 5))
     topic = create_topic("members")
     stable, changing = Cluster(one, other), Cluster(unsettled)
@@ -146,7 +145,7 @@ def test_a_stable_group_is_not_read(kafka: str, create_topic: Callable[..., str]
         until(lambda: one.members == {one.me, other.me})
 
 
-def test_the_group_is_joined_though_a_topic_is_missing(kafka: str, create_topic: Callable[..., str]) -> None:
+def test_the_group_is_joined_though_a_topic_is_missing(kafka: str, create_topic: CreateTopic) -> None:
     one = Instance(1)
     topics = "0-is-not-there", create_topic("members")
     with joining(kafka, Cluster(one), uuid4().hex, *topics) as join:
@@ -157,7 +156,7 @@ def test_the_group_is_joined_though_a_topic_is_missing(kafka: str, create_topic:
 
 @pytest.mark.parametrize(("answer", "refused"), [("query-1", True), ("query-2", False), (None, False)])
 def test_the_later_of_two_under_one_name_does_not_join_if_the_other_lives(
-    kafka: str, create_topic: Callable[..., str], answer: str | None, *, refused: bool
+    kafka: str, create_topic: CreateTopic, answer: str | None, *, refused: bool
 ) -> None:
     one, later = Instance(1), Instance(1)
     later.me = Member("query-1", "h:9", "s:9", 2, version=1)
@@ -177,9 +176,7 @@ def test_the_later_of_two_under_one_name_does_not_join_if_the_other_lives(
             assert one.members == {one.me}
 
 
-def test_of_two_that_start_at_once_under_one_name_the_later_leaves(
-    kafka: str, create_topic: Callable[..., str]
-) -> None:
+def test_of_two_that_start_at_once_under_one_name_the_later_leaves(kafka: str, create_topic: CreateTopic) -> None:
     one, later = Instance(1), Instance(1)
     later.me = Member("query-1", "h:9", "s:9", 2, version=1)
     cluster = Cluster(later)
@@ -192,7 +189,7 @@ def test_of_two_that_start_at_once_under_one_name_the_later_leaves(
         until(lambda: second.refusal is not None and one.members == {one.me})
 
 
-def test_members_meet_in_the_group_with_the_prefix(kafka: str, create_topic: Callable[..., str]) -> None:
+def test_members_meet_in_the_group_with_the_prefix(kafka: str, create_topic: CreateTopic) -> None:
     one, group, admin = Instance(1), uuid4().hex, AdminClient({"bootstrap.servers": kafka})
     with joining(kafka, Cluster(one), group, create_topic("members"), prefix="acme.") as join:
         join(one)
@@ -203,7 +200,7 @@ def test_members_meet_in_the_group_with_the_prefix(kafka: str, create_topic: Cal
 
 
 def test_members_are_read_through_one_client(
-    kafka: str, create_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    kafka: str, create_topic: CreateTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[type] = []
 

@@ -18,12 +18,11 @@ from query_service.metrics import Metrics
 from query_service.storage.progress import EndOffset
 from query_service.storage.replica import Replica
 from query_service.storage.store import PartitionStore
-from query_service.storage.store_directory import StoreDirectory, Topic
+from query_service.storage.store_directory import Topic
 from query_service.storage.stores_file import StoreDefinition
-from testkit.query_service import ManualClock, put, store_definition
+from testkit.query_service import ManualClock, OpenDirectory, OpenReplica, put, store_definition
 
 STORE = "orders-by-key"
-OpenReplica = Callable[..., Replica]
 OTHER = Member("query-2", "h:1", "h:2", 1)
 KEPT_S = 600.0
 
@@ -107,7 +106,7 @@ class Scene:
 async def scene(
     view: View,
     open_replica: OpenReplica,
-    open_directory: Callable[..., StoreDirectory],
+    open_directory: OpenDirectory,
     metrics: Metrics,
     clock: ManualClock,
 ) -> Scene:
@@ -266,7 +265,7 @@ Open = Callable[[int, int], Replica]
 
 
 @pytest.fixture
-async def factory(open_directory: Callable[..., StoreDirectory], metrics: Metrics) -> ReplicaFactory:
+async def factory(open_directory: OpenDirectory, metrics: Metrics) -> ReplicaFactory:
     directory, loop = open_directory(), asyncio.get_running_loop()
     return ReplicaFactory(directory, directory.wall_ms, loop, metrics, 2.0, lambda: 100)
 

@@ -1,15 +1,12 @@
 """Why an instance is not ready."""
 
-from collections.abc import Callable
-
 import pytest
 
 from query_service.cluster.readiness import Readiness
 from query_service.cluster.shard_map import MemberTracker
 from query_service.cluster.view import View
 from query_service.metrics import Metrics
-from query_service.storage.replica import Replica
-from testkit.query_service import ManualClock
+from testkit.query_service import ManualClock, OpenReplica
 
 
 class Scene:
@@ -31,36 +28,30 @@ async def scene(serving_view: View, metrics: Metrics) -> Scene:
     return Scene(serving_view, metrics)
 
 
-async def test_an_instance_whose_partitions_are_served_is_ready(scene: Scene) -> None:
-    assert scene.reason() is None
+@pytest.mark.parametrize(
+    ("part", "name", "value", "reason"),
+    [
+        ("view", "topics", {}, "waiting for kafka to describe the topics: topic"),
+        ("tracker", "joined", False, "waiting to be in the consumer group"),
+        ("", "all_open", False, "opening the partitions"),
+        ("", "peers_asked", False, "asking the other instances for their partitions"),
+    ],
+    ids=["topics", "group", "partitions", "peers"],
+)
+async def test_an_instance_is_ready_once_it_has_no_more_to_wait_for(
+    scene: Scene, part: str, name: str, value: object, reason: str
+) -> None:
+    owner = getattr(scene, part) if part else scene
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    waiting = scene.reason()
+    setattr(owner, name, before)
 
-
-async def test_it_waits_for_its_topics(scene: Scene) -> None:
-    scene.view.topics = {}
-
-    assert scene.reason() == "waiting for kafka to describe the topics: topic"
-
-
-async def test_it_waits_to_be_in_the_group(scene: Scene) -> None:
-    scene.tracker.joined = False
-
-    assert scene.reason() == "waiting to be in the consumer group"
-
-
-async def test_it_waits_for_its_partitions_to_open(scene: Scene) -> None:
-    scene.all_open = False
-
-    assert scene.reason() == "opening the partitions"
-
-
-async def test_it_waits_for_what_its_peers_know_of_misplaced_keys(scene: Scene) -> None:
-    scene.peers_asked = False
-
-    assert scene.reason() == "asking the other instances for their partitions"
+    assert (waiting, scene.reason()) == (reason, None)
 
 
 async def test_it_waits_for_its_partitions_to_catch_up(
-    scene: Scene, open_replica: Callable[..., Replica], clock: ManualClock
+    scene: Scene, open_replica: OpenReplica, clock: ManualClock
 ) -> None:
     scene.view.replicas["orders-by-key", 2].note_end_offset(7, clock.now)
     scene.view.replicas["orders-by-key", 2].progress.serving = False

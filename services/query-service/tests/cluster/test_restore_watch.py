@@ -1,6 +1,5 @@
 """How far a restore is, in metrics and on a terminal."""
 
-from collections.abc import Callable
 from io import StringIO
 
 import pytest
@@ -9,11 +8,9 @@ from query_service.cluster.restore_watch import RestoreProgress, RestoreWatch, b
 from query_service.cluster.view import View
 from query_service.metrics import Metrics
 from query_service.storage.replica import Replica
-from testkit.query_service import ManualClock, put
+from testkit.query_service import ManualClock, OpenReplica, put
 
 STORE = "orders-by-key"
-OpenReplica = Callable[..., Replica]
-
 
 Shown = list[RestoreProgress | None]
 

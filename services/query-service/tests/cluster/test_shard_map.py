@@ -71,10 +71,6 @@ def test_a_new_member_takes_partitions_of_owners_that_are_the_next_in_rank_then_
     assert all(after.ranked(*key)[:2] == (member(3), *before.holders(*key)) for key in moved)
 
 
-def test_fewer_members_than_replicas_all_hold() -> None:
-    assert ShardMap(frozenset([member(1)]), 2).holders("orders-by-key", 0) == (member(1),)
-
-
 def test_departed_members_rank_last_and_hold_nothing() -> None:
     shard_map = ShardMap(frozenset([member(1)]), 2, departed=frozenset([member(2)]))
 
@@ -172,45 +168,28 @@ ME = Member("query-1", "h:1", "h:2", 10)
 OTHER = Member("query-2", "h:3", "h:4", 10)
 
 
-def test_before_it_has_joined_nothing_is_owned() -> None:
+def test_it_owns_nothing_before_it_has_joined_and_stays_in_its_own_map_then() -> None:
     tracker = MemberTracker(ME, 2, 30)
 
     assert tracker.update(frozenset({OTHER}), 0).members == frozenset()
     assert not tracker.joined
-
-
-def test_once_joined_it_stays_in_its_own_map() -> None:
-    tracker = MemberTracker(ME, 2, 30)
-    tracker.update(frozenset({ME, OTHER}), 0)
-
+    joined = tracker.update(frozenset({ME, OTHER}), 0)
+    assert tracker.update(frozenset(), 1) == joined, "an empty list says nothing"
     assert tracker.update(frozenset({OTHER}), 1).members == {ME, OTHER}
 
 
-def test_an_empty_list_says_nothing() -> None:
-    tracker = MemberTracker(ME, 2, 30)
-    before = tracker.update(frozenset({ME, OTHER}), 0)
-
-    assert tracker.update(frozenset(), 1) == before
-
-
-def test_a_member_that_leaves_is_still_asked_for_a_while() -> None:
+def test_a_member_that_leaves_is_still_asked_for_a_while_unless_it_comes_back_under_its_name() -> None:
     tracker = MemberTracker(ME, 2, 30)
     tracker.update(frozenset({ME, OTHER}), 0)
 
     assert tracker.update(frozenset({ME}), 1).departed == {OTHER}
     assert tracker.update(frozenset({ME}), 30).departed == {OTHER}
-    assert tracker.update(frozenset({ME}), 31).departed == frozenset()
-
-
-def test_a_member_that_comes_back_under_its_name_is_no_longer_departed() -> None:
-    tracker = MemberTracker(ME, 2, 30)
-    tracker.update(frozenset({ME, OTHER}), 0)
-    tracker.update(frozenset({ME}), 1)
-    back = Member("query-2", "h:5", "h:6", 20)
-    shard_map = tracker.update(frozenset({ME, back}), 2)
-
-    assert shard_map.members == {ME, back}
-    assert shard_map.departed == frozenset()
+    back = replace(OTHER, address="h:5", shard_address="h:6", started_ms=20)
+    returned = tracker.update(frozenset({ME, back}), 30)
+    assert returned.members == {ME, back}
+    assert returned.departed == frozenset()
+    assert tracker.update(frozenset({ME}), 31).departed == {back}
+    assert tracker.update(frozenset({ME}), 61).departed == frozenset()
 
 
 THREE = [Member(f"query-{number}", f"h:{number}", f"s:{number}", 10, version=1) for number in (1, 2, 3)]
@@ -254,18 +233,11 @@ def test_what_an_absent_member_held_alone_is_taken_over_at_once() -> None:
 
 
 def test_when_it_leaves_the_others_hold_everything() -> None:
-    tracker = MemberTracker(ME, 2, 30)
-    tracker.update(frozenset({ME, OTHER}), 0)
+    tracker = MemberTracker(ME, 1, 30, {"wide": 2})
+    joined = tracker.update(frozenset({ME, OTHER}), 0)
+    left = tracker.leave(1)
 
-    assert tracker.leave(1).holders("s", 0) == (OTHER,)
-    assert tracker.leave(1).ranked("s", 0) == (OTHER, ME)
-
-
-def test_the_maps_know_the_stores_with_another_number_of_replicas() -> None:
-    me, other = Member("query-1", "h:1", "h:2", 1), Member("query-2", "h:3", "h:4", 1)
-    tracker = MemberTracker(me, 1, 30, {"wide": 2})
-    shard_map = tracker.update(frozenset({me, other}), 0)
-
-    assert len(shard_map.holders("wide", 0)) == 2
-    assert len(shard_map.holders("narrow", 0)) == 1
-    assert tracker.leave(1).of_store == {"wide": 2}
+    assert [len(joined.holders(store, 0)) for store in ("wide", "narrow")] == [2, 1]
+    assert left.holders("wide", 0) == (OTHER,)
+    assert left.ranked("wide", 0) == (OTHER, ME)
+    assert left.of_store == {"wide": 2}

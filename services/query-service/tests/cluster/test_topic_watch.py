@@ -14,6 +14,7 @@ from query_service.settings import Settings
 from query_service.storage.progress import EndOffset
 from query_service.storage.store_directory import Topic
 from statecast_service.kafka import connect
+from testkit.pytest_plugin import CreateTopic
 from testkit.waiting import wait_until
 
 
@@ -60,7 +61,7 @@ def watch(kafka: str) -> Iterator[Callable[..., Reports]]:
 
 
 def test_it_reports_the_topic_and_its_end_offsets_as_they_grow(
-    kafka: str, create_topic: Callable[..., str], watch: Callable[..., Reports]
+    kafka: str, create_topic: CreateTopic, watch: Callable[..., Reports]
 ) -> None:
     topic = create_topic("watched", partitions=2)
     reports = watch(topic)
@@ -76,7 +77,7 @@ def test_it_reports_the_topic_and_its_end_offsets_as_they_grow(
 
 
 def test_a_topic_that_is_made_anew_gets_another_epoch(
-    kafka: str, create_topic: Callable[..., str], watch: Callable[..., Reports]
+    kafka: str, create_topic: CreateTopic, watch: Callable[..., Reports]
 ) -> None:
     topic = create_topic("anew", partitions=1)
     reports = watch(topic)
@@ -93,7 +94,7 @@ def test_a_topic_that_is_made_anew_gets_another_epoch(
 
 
 def test_a_topic_that_does_not_exist_does_not_keep_others_waiting(
-    create_topic: Callable[..., str], watch: Callable[..., Reports]
+    create_topic: CreateTopic, watch: Callable[..., Reports]
 ) -> None:
     topic = create_topic("there", partitions=1)
     reports = watch(topic, "not-there")
@@ -103,7 +104,7 @@ def test_a_topic_that_does_not_exist_does_not_keep_others_waiting(
 
 
 def test_end_offsets_are_read_while_no_description_comes(
-    kafka: str, create_topic: Callable[..., str], watch: Callable[..., Reports], monkeypatch: pytest.MonkeyPatch
+    kafka: str, create_topic: CreateTopic, watch: Callable[..., Reports], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = create_topic("watched", partitions=1)
     reports = watch(topic)
@@ -128,7 +129,7 @@ class StuckConsumer(Consumer):
 
 
 def test_a_consumer_that_lost_its_way_is_replaced(
-    create_topic: Callable[..., str], watch: Callable[..., Reports], monkeypatch: pytest.MonkeyPatch
+    create_topic: CreateTopic, watch: Callable[..., Reports], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = create_topic("watched", partitions=1)
     kinds = [Consumer, StuckConsumer]

@@ -1,7 +1,6 @@
 """An instance's view of the cluster, and the thread that changes it."""
 
 import asyncio
-from collections.abc import Callable
 from threading import Thread, get_ident
 
 import pytest
@@ -10,8 +9,8 @@ from query_service.cluster.shard_map import Member, MemberTracker, ShardMap
 from query_service.cluster.view import ClusterEvents, View
 from query_service.errors import NotServedError, UnknownStoreError
 from query_service.storage.progress import EndOffset
-from query_service.storage.replica import Replica
 from query_service.storage.store_directory import Topic
+from testkit.query_service import OpenReplica
 
 STORE = "orders-by-key"
 
@@ -45,7 +44,7 @@ def test_the_partitions_in_whose_first_ranks_it_is_are_assigned_to_it(view: View
 
 
 async def test_only_the_event_loop_changes_the_view_whatever_thread_the_events_come_from(
-    view: View, open_replica: Callable[..., Replica]
+    view: View, open_replica: OpenReplica
 ) -> None:
     view.topics, view.shard_map = {}, ShardMap(frozenset(), 2)
     view.replicas[STORE, 0] = replica = open_replica(0, serving=False)

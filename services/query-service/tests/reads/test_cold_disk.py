@@ -1,7 +1,6 @@
 """Reads that wait for the disk run in threads, so that the event loop is not blocked."""
 
 import time
-from collections.abc import Callable
 from threading import Thread, current_thread, main_thread
 
 import pytest
@@ -14,11 +13,10 @@ from query_service.reads.local import LocalReads
 from query_service.reads.request_checks import Limits
 from query_service.reads.routed import RoutedReads
 from query_service.server.peers import Peers
-from query_service.storage.replica import Replica
 from query_service.storage.rocksdb_engine import Disk, RocksdbEngine
 from statecast.query.v1 import query_service_pb2 as api
 from statecast.state.v1 import state_pb2
-from testkit.query_service import MessageReads, preference_of, put, soon
+from testkit.query_service import MessageReads, OpenReplica, preference_of, put, soon
 
 STORE = "orders-by-key"
 LIMITS = Limits(batch_keys=1000, page_size=100, default_page_size=2, wait_ms=10_000, answer_bytes=1 << 20)
@@ -31,7 +29,7 @@ def store_fields() -> dict[str, object]:
 
 
 @pytest.fixture
-async def cold(view: View, open_replica: Callable[..., Replica], store_fields: dict[str, object]) -> View:
+async def cold(view: View, open_replica: OpenReplica, store_fields: dict[str, object]) -> View:
     """Like `serving_view`, with rows on disk that no process has read."""
     for partition in range(4):
         replica = open_replica(partition, **store_fields)

@@ -1,6 +1,5 @@
 """Which replica a lookup asks first, and which next."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -22,9 +21,8 @@ from query_service.reads import Reads
 from query_service.reads.dispatch import Dispatch
 from query_service.reads.hedge import Hedging
 from query_service.storage.progress import Freshness
-from query_service.storage.replica import Replica
 from statecast.query.v1 import query_pb2
-from testkit.query_service import FakePeers, FakeReads, ManualClock, freshness_of_get, preference_of
+from testkit.query_service import FakePeers, FakeReads, ManualClock, OpenReplica, freshness_of_get, preference_of
 
 SHARD = ("orders-by-key", 0)
 OTHERS = [Member(f"query-{number}", f"h:{number}", f"s:{number}", 1) for number in (2, 3)]
@@ -101,7 +99,7 @@ async def test_an_absence_or_a_refusal_ends_the_search(cluster: Cluster, failure
 
 
 async def test_a_bounded_query_does_not_wait_for_the_own_replica_that_lags(
-    cluster: Cluster, clock: ManualClock, open_replica: Callable[..., Replica]
+    cluster: Cluster, clock: ManualClock, open_replica: OpenReplica
 ) -> None:
     shard_map, me = cluster.view.shard_map, cluster.view.me
     shard = next(shard for number in range(64) if me in shard_map.holders(*(shard := (SHARD[0], number))))

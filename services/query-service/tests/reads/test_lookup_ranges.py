@@ -14,6 +14,7 @@ from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
 from testkit.query_service import MessageReads, apply_row, soon, tombstone
 from testkit.query_service import put as state_put
+from testkit.waiting import wait_until_async
 
 STORE = "orders-by-key"
 EPOCH = 77
@@ -176,8 +177,9 @@ async def test_a_long_poll_wakes_on_the_first_change_in_the_range_and_on_no_othe
 ) -> None:
     put(serving_view, 0, "a")
     request = batch(range_query(after=0, sort_to="m"), wait=5)
+    replica = serving_view.replicas[STORE, partition_of("alice", 4)]
     waiting = asyncio.create_task(lookup.batch(request, time.monotonic() + 10))
-    await asyncio.sleep(0.05)
+    await wait_until_async(lambda: replica.changes.is_watched, "the call does not wait")
     put(serving_view, 1, "z")
     await asyncio.sleep(0.05)
 

@@ -82,8 +82,9 @@ async def test_a_deleted_key_is_absent_since_its_deletion(lookup: MessageReads, 
 
 async def test_a_get_that_must_be_fresher_waits_for_it(lookup: MessageReads, serving_view: View) -> None:
     bound = state_pb2.Position(epoch=EPOCH, offset=5)
+    replica = serving_view.replicas[STORE, partition_of("order-1", 4)]
     waiting = asyncio.create_task(lookup.get(get("order-1", at_least=bound), soon()))
-    await asyncio.sleep(0.05)
+    await wait_until_async(lambda: replica.changes.is_watched, "the call does not wait")
     apply_row(serving_view, STORE, "order-1", 1, 5, b"row")
 
     assert (await waiting).state.payload == b"row"
@@ -156,12 +157,36 @@ async def test_a_large_batch_answers_each_key_by_its_index(lookup: MessageReads,
 async def test_a_long_poll_wakes_on_the_first_change(lookup: MessageReads, serving_view: View) -> None:
     groups = [(f"order-{number}", -1) for number in range(8)]
     waiting = asyncio.create_task(lookup.batch(batch(*groups, wait=9), soon()))
-    await asyncio.sleep(0.1)
+    await until_watched(serving_view, watched=True)
     apply_row(serving_view, STORE, "somebody-else", 1, 0, b"row")
     apply_row(serving_view, STORE, "order-3", 1, 1, b"row")
     answer = await asyncio.wait_for(waiting, 5)
 
     assert [(result.index, result.state.payload) for result in answer.results] == [(3, b"row")]
+    assert [each.partition for each in answer.freshness] == [0, 1, 2, 3]
+    await until_watched(serving_view, watched=False)
+
+
+async def until_watched(view: View, *, watched: bool) -> None:
+    """Waits until calls wait for changes in all partitions, or in none."""
+    await wait_until_async(
+        lambda: {replica.changes.is_watched for replica in view.replicas.values()} == {watched},
+        f"the partitions are not {'' if watched else 'un'}watched",
+    )
+
+
+async def test_news_at_the_first_look_ends_a_long_poll_at_once(lookup: MessageReads, serving_view: View) -> None:
+    apply_row(serving_view, STORE, "order-3", 1, 1, b"row")
+    groups = [(f"order-{number}", -1) for number in range(8)]
+    answer = await asyncio.wait_for(lookup.batch(batch(*groups, wait=9), soon()), 5)
+
+    assert [(result.index, result.state.payload) for result in answer.results] == [(3, b"row")]
+
+
+async def test_a_long_poll_without_keys_ends_at_once(lookup: MessageReads) -> None:
+    answer = await asyncio.wait_for(lookup.batch(batch(wait=9), soon()), 5)
+
+    assert answer == query.BatchGetStatesResponse()
 
 
 async def test_a_long_poll_in_which_nothing_changes_ends_empty(lookup: MessageReads) -> None:
@@ -178,7 +203,7 @@ async def test_a_long_poll_across_a_reset_of_the_store_tells_no_absence(
     apply_row(serving_view, STORE, "order-1", 1, 5, b"row")
     waiting = asyncio.create_task(lookup.batch(batch(("order-1", 5), wait=5), soon()))
     replica = serving_view.replicas[STORE, partition_of("order-1", 4)]
-    await wait_until_async(lambda: replica.changes._watchers, "the call waits")
+    await wait_until_async(lambda: replica.changes.is_watched, "the call does not wait")
     empty = PartitionStore(MemoryEngine(), replica.definition)
     empty.note_purged(99)
     replica.start_over(empty, Progress(0, 2.0, time.monotonic))

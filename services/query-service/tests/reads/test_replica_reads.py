@@ -1,18 +1,12 @@
 """Rules that all reads of a replica share: bounds, and which values are rows."""
 
-from collections.abc import Callable
-
 import pytest
 
 from query_service.errors import BoundsError
-from query_service.reads.replica_reads import is_value, shortfall, wait_until_met
-from query_service.storage.replica import Replica
-from query_service.storage.store_keys import DELETED, HEADER
+from query_service.reads.replica_reads import shortfall, wait_until_met
 from statecast.query.v1 import query_pb2
 from statecast.state.v1.state_pb2 import Position
-from testkit.query_service import ManualClock, put
-
-OpenReplica = Callable[..., Replica]
+from testkit.query_service import ManualClock, OpenReplica, put
 
 
 def at_least(offset: int, epoch: int = 77) -> query_pb2.Bounds:
@@ -47,9 +41,3 @@ async def test_a_replica_whose_lag_is_above_the_bound_waits_for_a_new_end(
     host.note_end_offset(0, clock.now)
 
     assert shortfall(host, wanted) is None
-
-
-def test_only_a_row_is_a_value() -> None:
-    assert is_value(HEADER.pack(1, 1, 1, 0, 0, 0))
-    assert not is_value(HEADER.pack(1, 1, 1, 0, 0, DELETED))
-    assert not is_value(None)

@@ -1,16 +1,13 @@
 """A replica that lags behind the others is asked after them."""
 
-from collections.abc import Callable
-
 import pytest
 
 from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
 from query_service.reads.route import Preference
 from query_service.storage.progress import Freshness
-from query_service.storage.replica import Replica
 from statecast.query.v1 import query_pb2
-from testkit.query_service import FakePeers, FakeReads, ManualClock, preference_of
+from testkit.query_service import FakePeers, FakeReads, ManualClock, OpenReplica, preference_of
 
 SHARD = ("orders-by-key", 0)
 OTHERS = [Member(f"query-{number}", f"h:{number}", f"s:{number}", 1) for number in (2, 3, 4)]
@@ -100,9 +97,7 @@ def test_a_replica_that_is_alone_keeps_its_place(cluster: Cluster) -> None:
     assert cluster.ranks == [1, 2, 3]
 
 
-async def test_the_own_replica_counts_as_it_is_now(
-    view: View, clock: ManualClock, open_replica: Callable[..., Replica]
-) -> None:
+async def test_the_own_replica_counts_as_it_is_now(view: View, clock: ManualClock, open_replica: OpenReplica) -> None:
     other = Member("query-2", "h:2", "s:2", 1)
     view.shard_map = ShardMap(frozenset({view.me, other}), 2)
     view.replicas[SHARD] = open_replica(0)

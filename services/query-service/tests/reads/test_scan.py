@@ -1,6 +1,5 @@
 """Pages of one partition."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,9 +12,7 @@ from query_service.storage.replica import Replica
 from query_service.storage.store_keys import key_parts
 from statecast.query.v1.query_pb2 import State
 from statecast.query.v1.query_service_pb2 import ScanStatesRequest
-from testkit.query_service import FakeRecord, ManualClock, put, tombstone
-
-OpenReplica = Callable[..., Replica]
+from testkit.query_service import FakeRecord, ManualClock, OpenReplica, put, tombstone
 
 
 @pytest.fixture
@@ -52,22 +49,22 @@ def pages(replica: Replica, size: int, **fields: Any) -> list[list[str]]:
         query.page_token = page.next_page_token
 
 
-async def test_a_group_is_read_page_by_page_without_its_neighbours(replica: Replica) -> None:
-    assert pages(replica, 2) == [["1", "2"], ["3", "4"], ["5"]]
-
-
-async def test_the_last_full_page_has_no_next_one(replica: Replica) -> None:
-    assert pages(replica, 5) == [["1", "2", "3", "4", "5"]]
-
-
-async def test_in_reverse_the_highest_come_first(replica: Replica) -> None:
-    assert pages(replica, 2, reverse=True) == [["5", "4"], ["3", "2"], ["1"]]
-
-
-async def test_a_sub_range_includes_its_start_and_excludes_its_end(replica: Replica) -> None:
-    assert pages(replica, 2, sort_from="2", sort_to="5") == [["2", "3"], ["4"]]
-    assert pages(replica, 9, sort_from="2", sort_to="5", reverse=True) == [["4", "3", "2"]]
-    assert pages(replica, 9, sort_from="3", sort_to="3") == [[]]
+@pytest.mark.parametrize(
+    ("size", "fields", "expected"),
+    [
+        (2, {}, [["1", "2"], ["3", "4"], ["5"]]),
+        (5, {}, [["1", "2", "3", "4", "5"]]),
+        (2, {"reverse": True}, [["5", "4"], ["3", "2"], ["1"]]),
+        (2, {"sort_from": "2", "sort_to": "5"}, [["2", "3"], ["4"]]),
+        (9, {"sort_from": "2", "sort_to": "5", "reverse": True}, [["4", "3", "2"]]),
+        (9, {"sort_from": "3", "sort_to": "3"}, [[]]),
+    ],
+    ids=["pages", "one-full-page", "reverse", "part", "part-in-reverse", "empty-part"],
+)
+async def test_a_group_or_a_part_of_it_is_read_page_by_page_without_its_neighbours(
+    replica: Replica, size: int, fields: dict[str, Any], expected: list[list[str]]
+) -> None:
+    assert pages(replica, size, **fields) == expected
 
 
 async def test_a_prefix_reads_the_sort_values_that_begin_with_it(replica: Replica) -> None:
@@ -87,16 +84,11 @@ async def test_without_a_group_all_rows_of_the_partition_are_read(replica: Repli
     assert [key_parts(row.key)[0] for row in page.rows] == ["f", *["g"] * 5, "g0", "h"]
 
 
-async def test_deleted_members_are_left_out(replica: Replica) -> None:
-    replica.apply([tombstone("g\x003\x00m", 2, 20)], 21)
+async def test_deleted_members_are_left_out_and_make_no_page_short(replica: Replica) -> None:
+    gone = ["3", *(f"0{number:03d}" for number in range(25))]
+    replica.apply([tombstone(f"g\x00{sort}\x00m", 2, 20 + at) for at, sort in enumerate(gone)], 46)
 
-    assert pages(replica, 9) == [["1", "2", "4", "5"]]
-
-
-async def test_many_deletions_make_no_page_short(replica: Replica) -> None:
-    replica.apply([tombstone(f"g\x000{number:03d}\x00m", 2, 20 + number) for number in range(25)], 45)
-
-    assert pages(replica, 2) == [["1", "2"], ["3", "4"], ["5"]]
+    assert pages(replica, 2) == [["1", "2"], ["4", "5"]]
 
 
 @pytest.mark.parametrize(("expired", "empty_pages"), [(25, 0), (2500, 2)])

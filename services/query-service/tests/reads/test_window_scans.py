@@ -1,6 +1,6 @@
 """Windows: some groups, and of each the rows between two sort values, in both engines as in a plain model."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -13,9 +13,8 @@ from query_service.reads.scan import partition_page
 from query_service.storage.replica import Replica
 from query_service.storage.store_keys import key_parts
 from statecast.query.v1.query_service_pb2 import ScanStatesRequest
-from testkit.query_service import put, tombstone
+from testkit.query_service import OpenReplica, put, tombstone
 
-OpenReplica = Callable[..., Replica]
 Parts = tuple[str, str, str]
 
 SIGNS = "ab\x01é\U0010ffff"

@@ -66,36 +66,19 @@ def test_ranges_fail_before_keys_do() -> None:
     assert not cut.ranges[-1].whole
 
 
-@pytest.mark.parametrize(("left", "deadline"), [(None, 105.0), (10.0, 109.9), (0.1, 100.09), (-1.0, 99.0)])
-def test_the_deadline_lies_a_little_before_the_callers(
-    in_flight: InFlight, left: float | None, deadline: float
+@pytest.mark.parametrize(
+    ("most_s", "left", "deadline"),
+    [
+        *((math.inf, left, deadline) for left, deadline in ((None, 105.0), (10.0, 109.9), (0.1, 100.09), (-1.0, 99.0))),
+        *((3.0, left, deadline) for left, deadline in ((None, 103.0), (3600.0, 103.0), (2.0, 101.9))),
+    ],
+)
+def test_the_deadline_lies_a_little_before_the_callers_and_within_the_most(
+    in_flight: InFlight, most_s: float, left: float | None, deadline: float
 ) -> None:
-    limits = CallLimits(in_flight, 5.0, math.inf, lambda: 100.0)
+    limits = CallLimits(in_flight, 5.0, most_s, lambda: 100.0)
 
     assert limits.deadline(left) == pytest.approx(deadline)
-
-
-@pytest.mark.parametrize(("left", "deadline"), [(None, 103.0), (3600.0, 103.0), (2.0, 101.9)])
-def test_no_call_is_worked_on_for_longer_than_the_most(
-    in_flight: InFlight, left: float | None, deadline: float
-) -> None:
-    limits = CallLimits(in_flight, 5.0, 3.0, lambda: 100.0)
-
-    assert limits.deadline(left) == pytest.approx(deadline)
-
-
-class Call:
-    """A call that ends when the test says so."""
-
-    def __init__(self) -> None:
-        self._callbacks: list[Callable[[object], None]] = []
-
-    def add_done_callback(self, callback: Callable[[object], None]) -> None:
-        self._callbacks.append(callback)
-
-    def end(self) -> None:
-        for callback in self._callbacks:
-            callback(self)
 
 
 @pytest.fixture
@@ -107,22 +90,16 @@ def held(metrics: Metrics) -> float | None:
     return metrics.registry.get_sample_value("query_service_in_flight_bytes")
 
 
-def test_bytes_are_held_until_the_call_is_over(in_flight: InFlight, metrics: Metrics) -> None:
-    first, second = Call(), Call()
-    in_flight.hold(first, 9_000)  # type: ignore[arg-type]
-    with pytest.raises(OverloadedError, match="ask again later"):
-        in_flight.hold(second, 1_001)  # type: ignore[arg-type]
-    assert held(metrics) == 9_000
+@pytest.mark.parametrize(
+    ("size", "advice"),
+    [(1_001, "ask again later"), (10_001, r"needs 10001 bytes .* MAX_IN_FLIGHT_MB allows 10000 .* ask for less")],
+)
+def test_only_a_call_that_may_fit_later_is_advised_to_ask_again(in_flight: InFlight, size: int, advice: str) -> None:
+    in_flight.add(9_000)
+    in_flight.check_room(1_000)
 
-    first.end()
-    in_flight.hold(second, 10_000)  # type: ignore[arg-type]
-
-    assert held(metrics) == 10_000
-
-
-def test_a_call_that_never_fits_is_not_told_to_ask_again_later(in_flight: InFlight) -> None:
-    with pytest.raises(OverloadedError, match=r"needs 10001 bytes .* MAX_IN_FLIGHT_MB allows 10000 .* ask for less"):
-        in_flight.check_room(10_001)
+    with pytest.raises(OverloadedError, match=advice):
+        in_flight.check_room(size)
 
 
 def method_of(respond: Callable[[bytes, float | None], bytes | Later], in_flight: InFlight, metrics: Metrics) -> Method:

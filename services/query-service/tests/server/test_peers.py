@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 import grpc
 import pytest
@@ -42,6 +43,15 @@ def shard_methods(reads: Reads, view: View, limits: CallLimits, checkpoints: Che
     ).methods()
 
 
+@asynccontextmanager
+async def serving(methods: Sequence[Method], port: int = 0) -> AsyncIterator[Member]:
+    """Yields query-1, which serves these methods."""
+    server, address = serve(methods, port)
+    await server.start()
+    yield Member("query-1", address, address, 1)
+    await server.stop(0)
+
+
 @pytest.fixture
 async def member(
     serving_view: View, metrics: Metrics, clock: ManualClock, checkpoints: Checkpoints
@@ -49,10 +59,8 @@ async def member(
     """A member that serves all partitions but one."""
     serving_view.replicas["orders-by-key", 2].progress.serving = False
     local = LocalReads(serving_view, LIMITS, clock)
-    server, address = serve(shard_methods(local, serving_view, call_limits(metrics, clock), checkpoints))
-    await server.start()
-    yield Member("query-1", address, address, 1)
-    await server.stop(0)
+    async with serving(shard_methods(local, serving_view, call_limits(metrics, clock), checkpoints)) as member:
+        yield member
 
 
 @pytest.fixture
@@ -63,9 +71,7 @@ async def peers(clock: ManualClock) -> AsyncIterator[Peers]:
 
 
 async def until_asked(peers: Peers, member: Member) -> None:
-    async with asyncio.timeout(30):
-        while not peers.were_asked([member]):  # noqa: ASYNC110  a peer tells nobody
-            await asyncio.sleep(0.01)
+    await wait_until_async(lambda: peers.were_asked([member]), "the peer is not asked", 30)
 
 
 async def test_a_peer_tells_what_it_serves(peers: Peers, member: Member) -> None:
@@ -171,15 +177,11 @@ async def test_a_peer_that_does_not_answer_is_probed_until_it_does(
     assert peer.unreachable
 
     local = LocalReads(serving_view, LIMITS, clock)
-    server, _ = serve(shard_methods(local, serving_view, call_limits(metrics, clock), checkpoints), port)
-    await server.start()
-    async with asyncio.timeout(30):
-        while peer.unreachable:  # noqa: ASYNC110  a peer tells nobody
-            await asyncio.sleep(0.01)
+    async with serving(shard_methods(local, serving_view, call_limits(metrics, clock), checkpoints), port):
+        await wait_until_async(lambda: not peer.unreachable, "the peer counts as dead", 30)
 
-    assert peer.usable(("orders-by-key", 0))
-    await peers.keep(())
-    await server.stop(0)
+        assert peer.usable(("orders-by-key", 0))
+        await peers.keep(())
 
 
 async def test_a_peer_has_its_time_to_list_its_partitions_however_soon_it_is_asked_again(
@@ -192,70 +194,63 @@ async def test_a_peer_has_its_time_to_list_its_partitions_however_soon_it_is_ask
     def respond(*_: object) -> Later:
         return Later(slowly(), shard.ListPartitionsResponse.SerializeToString)
 
-    server, address = serve([Method(SHARD, "ListPartitions", respond, call_limits(metrics, clock).in_flight)])
-    await server.start()
-    peers = Peers(0.01, scaled(5.0), clock)
-    peer = peers.of(Member("query-1", address, address, 1))
-    await wait_until_async(lambda: len(peer.held) == 4, "the partitions are not listed", 10)
+    method = Method(SHARD, "ListPartitions", respond, call_limits(metrics, clock).in_flight)
+    async with serving([method]) as member:
+        peers = Peers(0.01, scaled(5.0), clock)
+        peer = peers.of(member)
+        await wait_until_async(lambda: len(peer.held) == 4, "the partitions are not listed", 10)
 
-    assert not peer.unreachable
-    await peers.keep(())
-    await server.stop(0)
+        assert not peer.unreachable
+        await peers.keep(())
 
 
 async def test_a_peer_that_is_too_busy_to_list_its_partitions_still_holds_them(
     clock: ManualClock, metrics: Metrics, serving_view: View, checkpoints: Checkpoints
 ) -> None:
     limits = call_limits(metrics, clock)
-    server, address = serve(shard_methods(LocalReads(serving_view, LIMITS, clock), serving_view, limits, checkpoints))
-    await server.start()
-    peers = Peers(0.01, 5.0, clock)
-    peer = peers.of(Member("query-1", address, address, 1))
-    await wait_until_async(lambda: len(peer.held) == 4, "the partitions are not listed", 30)
-    limits.in_flight.add(limits.in_flight.room)
-    peer.failed(None)
-    await wait_until_async(lambda: not peer.unreachable, "the peer counts as dead", 30)
+    local = LocalReads(serving_view, LIMITS, clock)
+    async with serving(shard_methods(local, serving_view, limits, checkpoints)) as member:
+        peers = Peers(0.01, 5.0, clock)
+        peer = peers.of(member)
+        await wait_until_async(lambda: len(peer.held) == 4, "the partitions are not listed", 30)
+        limits.in_flight.add(limits.in_flight.room)
+        peer.failed(None)
+        await wait_until_async(lambda: not peer.unreachable, "the peer counts as dead", 30)
 
-    assert len(peer.held) == 4
-    assert await peers.served_by(Member("query-1", address, address, 1)) == frozenset()
-    await peers.keep(())
-    await server.stop(0)
+        assert len(peer.held) == 4
+        assert await peers.served_by(member) == frozenset()
+        await peers.keep(())
 
 
 async def test_a_call_that_ends_by_its_own_deadline_leaves_its_peer_in_use(
     view: View, metrics: Metrics, clock: ManualClock, checkpoints: Checkpoints
 ) -> None:
     slow = GatedReads("query-1")
-    server, address = serve(shard_methods(slow, view, call_limits(metrics, time.monotonic), checkpoints))
-    await server.start()
-    holder = Member("query-1", address, address, 1)
-    elsewhere = View(Member("query-2", "h:1", "h:2", 1), view.stores.values(), 1)
-    elsewhere.topics, elsewhere.shard_map = view.topics, ShardMap(frozenset({holder}), 1)
-    peers, limits = Peers(1.0, 5.0, time.monotonic), Limits(10, 10, 10, 10, 1 << 20)
-    hedging = Hedging(0.0, 5.0, 0.1, metrics, time.monotonic)
-    nothing, order = FakeReads("query-2"), preference_of(elsewhere, peers.of)
-    dispatch = Dispatch(elsewhere, nothing, peers.of, order, hedging, 5.0, metrics, time.monotonic)
-    reads = MessageReads(RoutedReads(elsewhere, nothing.as_local, dispatch, limits, lambda _: None))
-    request = query_service_pb2.GetStateRequest(store="orders-by-key", key=state_pb2.StateKey(group="g"))
-    request.bounds.max_lag_ms = 1 << 40  # so that it goes alone
-    await reads.get(request, time.monotonic() + 30)
+    async with serving(shard_methods(slow, view, call_limits(metrics, time.monotonic), checkpoints)) as holder:
+        elsewhere = View(Member("query-2", "h:1", "h:2", 1), view.stores.values(), 1)
+        elsewhere.topics, elsewhere.shard_map = view.topics, ShardMap(frozenset({holder}), 1)
+        peers, limits = Peers(1.0, 5.0, time.monotonic), Limits(10, 10, 10, 10, 1 << 20)
+        hedging = Hedging(0.0, 5.0, 0.1, metrics, time.monotonic)
+        nothing, order = FakeReads("query-2"), preference_of(elsewhere, peers.of)
+        dispatch = Dispatch(elsewhere, nothing, peers.of, order, hedging, 5.0, metrics, time.monotonic)
+        reads = MessageReads(RoutedReads(elsewhere, nothing.as_local, dispatch, limits, lambda _: None))
+        request = query_service_pb2.GetStateRequest(store="orders-by-key", key=state_pb2.StateKey(group="g"))
+        request.bounds.max_lag_ms = 1 << 40  # so that it goes alone
+        await reads.get(request, time.monotonic() + 30)
 
-    slow.gate.clear()
-    with pytest.raises(UnreachableError):
-        await reads.get(request, time.monotonic() + 0.05)
+        slow.gate.clear()
+        with pytest.raises(UnreachableError):
+            await reads.get(request, time.monotonic() + 0.05)
 
-    assert peers.of(holder).usable(("orders-by-key", 0))
-    await peers.keep(())
-    await server.stop(0)
+        assert peers.of(holder).usable(("orders-by-key", 0))
+        await peers.keep(())
 
 
 async def test_a_peer_that_is_dropped_is_asked_no_longer(peers: Peers) -> None:
     peers.of(Member("query-2", "127.0.0.1:1", "127.0.0.1:1", 1)).failed(None)
     before = len(asyncio.all_tasks())
     await peers.keep([])
-    async with asyncio.timeout(10):
-        while len(asyncio.all_tasks()) >= before:  # noqa: ASYNC110  a task that ends tells nobody
-            await asyncio.sleep(0.01)
+    await wait_until_async(lambda: len(asyncio.all_tasks()) < before, "the peer is asked on", 10)
 
 
 def test_the_calls_for_listings_grow_with_the_instances_and_not_with_their_square() -> None:

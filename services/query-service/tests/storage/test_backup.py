@@ -11,16 +11,13 @@ import pytest
 from query_service.errors import BackupError
 from query_service.storage.backup import MANIFEST, replace_directory, restore, write_manifest
 from query_service.storage.checkpoints import Checkpoints
-from query_service.storage.replica import Replica
 from query_service.storage.rocksdb_engine import RocksdbOpener
 from query_service.storage.store_directory import StoreDirectory
 from query_service.storage.stores_file import StoreDefinition
-from testkit.query_service import ManualClock, put, store_definition
+from testkit.query_service import ManualClock, OpenReplica, put, store_definition
 
 STORE = "orders-by-key"
 LIMIT_MS = 3_600_000
-
-OpenReplica = Callable[..., Replica]
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
@@ -21,11 +21,12 @@ from query_service.storage.engine import Rows
 from query_service.storage.progress import EndOffset
 from query_service.storage.replica import Replica
 from query_service.storage.steady_clock import SteadyClock
-from query_service.storage.store_directory import StoreDirectory, Topic
+from query_service.storage.store_directory import Topic
 from query_service.storage.store_keys import HEADER_SIZE
 from query_service.storage.topic_facts import TopicFacts
 from statecast_service.kafka import KafkaSettings
-from testkit.query_service import ManualClock, encoded_state, store_definition
+from testkit.pytest_plugin import CreateTopic
+from testkit.query_service import ManualClock, OpenDirectory, encoded_state, store_definition
 from testkit.waiting import wait_until
 
 
@@ -78,10 +79,11 @@ class Log:
 
     def until_applied(self, offset: int) -> None:
         """Waits until everything up to this offset has been applied, this one included."""
-        deadline = time.monotonic() + 30
-        while self.replica.progress.applied_offset < offset:
-            assert time.monotonic() < deadline, self.replica.progress.applied_offset
-            time.sleep(0.01)
+
+        def applied() -> int:
+            return self.replica.progress.applied_offset
+
+        wait_until(lambda: applied() >= offset, lambda: f"{applied()} is applied", timeout_s=30)
 
     def restart(self) -> None:
         """Closes the replica and opens it again from the disk, without following it."""
@@ -104,8 +106,8 @@ def now_ms() -> int:
 def log(
     brokers: KafkaSettings,
     kafka: str,
-    create_topic: Callable[..., str],
-    open_directory: Callable[..., StoreDirectory],
+    create_topic: CreateTopic,
+    open_directory: OpenDirectory,
     metrics: Metrics,
 ) -> Iterator[Log]:
     loop, directory = asyncio.new_event_loop(), open_directory()
@@ -225,10 +227,7 @@ def test_an_offset_beyond_the_end_is_of_another_log_and_is_read_anew(log: Log) -
     log.replica.apply([], 1000)
     log.write("a", 1)
     log.changelog.follow(log.replica)
-    deadline = time.monotonic() + 30
-    while log.replica.progress.applied_offset != 0:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: log.replica.progress.applied_offset == 0, "the log is not read anew", 30)
 
     assert log.payload(b"a") == b"row"
 

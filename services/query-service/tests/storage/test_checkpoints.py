@@ -1,7 +1,6 @@
 """A checkpoint is a partition as of one moment: it is kept while it is read, and no longer."""
 
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,8 @@ from query_service.errors import CheckpointGoneError, CheckpointRefusedError, No
 from query_service.metrics import Metrics
 from query_service.storage.checkpoints import KEPT_S, Checkpoints, Pace
 from query_service.storage.replica import Replica
-from query_service.storage.store_directory import StoreDirectory
 from statecast.shard.v1 import shard_service_pb2 as shard
-from testkit.query_service import ManualClock, put, store_definition, tombstone
-
-OpenReplica = Callable[..., Replica]
-OpenDirectory = Callable[..., StoreDirectory]
+from testkit.query_service import ManualClock, OpenDirectory, OpenReplica, put, store_definition, tombstone
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """A data directory is inspected without a change to it, and reported on."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,11 +10,8 @@ from query_service.errors import DataDirectoryError
 from query_service.storage import store_keys
 from query_service.storage.inspection import InspectedPartition, Inspection, OtherDirectory, as_json, as_table, inspect
 from query_service.storage.store import PartitionStore
-from query_service.storage.store_directory import StoreDirectory
 from query_service.storage.store_keys import DELETED, HEADER
-from testkit.query_service import ManualClock, store_definition
-
-OpenDirectory = Callable[..., StoreDirectory]
+from testkit.query_service import ManualClock, OpenDirectory, store_definition
 
 
 def value(sequence: int, offset: int, flags: int = 0) -> bytes:

@@ -17,7 +17,7 @@ from query_service.storage.replica import Replica
 from query_service.storage.steady_clock import SteadyClock
 from query_service.storage.topic_facts import TopicFacts
 from statecast_service.kafka import KafkaSettings, connect
-from testkit.query_service import FakeRecord, ManualClock, encoded_state, put
+from testkit.query_service import FakeRecord, ManualClock, OpenReplica, encoded_state, put
 from testkit.waiting import wait_until_async
 
 NO_BROKER = KafkaSettings(kafka_bootstrap="127.0.0.1:1")
@@ -57,7 +57,7 @@ def damage(replica: Replica, directory: Path) -> None:
 
 @pytest.mark.parametrize("is_away", [False, True])
 async def test_after_a_read_has_met_a_corrupt_block_the_partition_is_read_anew_unless_the_broker_is_away(
-    open_replica: Callable[..., Replica], tmp_path: Path, clock: ManualClock, is_away: bool
+    open_replica: OpenReplica, tmp_path: Path, clock: ManualClock, is_away: bool
 ) -> None:
     replica, reopened = open_replica(), list[str | None]()
     replica.apply([put("a", 1, 0)], 1)
@@ -77,7 +77,7 @@ async def test_after_a_read_has_met_a_corrupt_block_the_partition_is_read_anew_u
 
 
 async def test_of_partitions_that_bring_nothing_one_a_round_is_asked_for_its_end(
-    open_replica: Callable[..., Replica], clock: ManualClock
+    open_replica: OpenReplica, clock: ManualClock
 ) -> None:
     changelog = changelog_of(LateConsumer, lambda *_: None, stall_s=0.0)
     for partition in range(3):
@@ -101,7 +101,7 @@ class Arrived(FakeRecord):
 
 
 async def test_a_full_disk_is_logged_once_until_it_takes_a_batch(
-    open_replica: Callable[..., Replica], monkeypatch: pytest.MonkeyPatch
+    open_replica: OpenReplica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changelog, replica = changelog_of(Consumer, lambda *_: None), open_replica()
     changelog.follow(replica)
@@ -128,7 +128,7 @@ async def test_a_full_disk_is_logged_once_until_it_takes_a_batch(
 
 
 async def test_what_fails_again_and_again_is_logged_once(
-    open_replica: Callable[..., Replica], monkeypatch: pytest.MonkeyPatch
+    open_replica: OpenReplica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changelog, replica = changelog_of(Consumer, lambda *_: None), open_replica()
     changelog.follow(replica)
@@ -147,7 +147,7 @@ async def test_what_fails_again_and_again_is_logged_once(
 
 
 async def test_no_row_is_purged_by_a_clock_that_may_be_ahead(
-    open_replica: Callable[..., Replica], clock: ManualClock, wall: ManualClock
+    open_replica: OpenReplica, clock: ManualClock, wall: ManualClock
 ) -> None:
     steady = SteadyClock(lambda: int(wall.now * 1000), clock, 600)
     changelog, replica = changelog_of(Consumer, lambda *_: None, steady), open_replica(**PLAIN, retain="1h")

@@ -40,25 +40,27 @@ def test_a_record_without_a_commit_time_says_so() -> None:
     assert header_of(value).flags == UNTIMED
 
 
-@pytest.mark.parametrize("key", [None, b"", b"\0a\0b", b"a\0b", b"a\0b\0", b"a\0\0c", b"a\0b\0c\0d", b"\xff\xfe"])
-def test_a_key_that_names_no_row_is_poison(key: bytes | None) -> None:
-    with pytest.raises(PoisonRecordError, match="key"):
-        stored(FakeRecord(key, encoded_state(1)))
+NO_ROWS = [None, b"", b"\0a\0b", b"a\0b", b"a\0b\0", b"a\0\0c", b"\0s\0m", b"a\0b\0c\0d", b"\xff\xfe"]
+"""Keys that name no row."""
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        *((FakeRecord(key, encoded_state(1)), "key") for key in NO_ROWS),
+        (FakeRecord(b"k", b"\xff\xff\xff"), "not a statecast"),
+        (FakeRecord(b"k", encoded_state(-1)), "out of range"),
+        (FakeRecord(b"k", None), "statecast-state-record"),
+    ],
+)
+def test_a_record_that_says_no_row_is_poison(record: FakeRecord, reason: str) -> None:
+    with pytest.raises(PoisonRecordError, match=reason):
+        stored(record)
 
 
 @pytest.mark.parametrize("key", [b"a", b"a\0b\0c", "größe".encode()])
 def test_a_key_that_names_a_row_is_taken_as_it_is(key: bytes) -> None:
     assert decode_states([FakeRecord(key, encoded_state(1))], refuse, known)[0] == [key]
-
-
-def test_a_value_that_is_no_state_record_is_poison() -> None:
-    with pytest.raises(PoisonRecordError, match="not a statecast"):
-        stored(FakeRecord(b"k", b"\xff\xff\xff"))
-
-
-def test_a_negative_sequence_is_poison() -> None:
-    with pytest.raises(PoisonRecordError, match="out of range"):
-        stored(FakeRecord(b"k", encoded_state(-1)))
 
 
 @pytest.mark.parametrize(
@@ -89,11 +91,6 @@ def test_a_plain_row_of_a_clock_that_counts_otherwise_is_kept_without_its_time(m
     assert value[HEADER_SIZE:] == b"x"
 
 
-def test_a_tombstone_without_its_header_is_poison() -> None:
-    with pytest.raises(PoisonRecordError, match="statecast-state-record"):
-        stored(FakeRecord(b"k", None))
-
-
 def stored(record: FakeRecord) -> bytes:
     _, (value,) = decode_states([record], refuse, known)
     return value
@@ -117,23 +114,22 @@ def test_a_record_becomes_its_key_and_its_value_with_the_offset_as_sequence() ->
     assert value[HEADER_SIZE:] == b'{"trip": 1}'
 
 
-def test_a_record_without_a_value_is_a_deletion() -> None:
-    _, (value,) = decode_plain([FakeRecord(b"c-1", None, 7, record_ms=5)], refuse, known)
+@pytest.mark.parametrize(
+    ("record", "flags"),
+    [
+        (FakeRecord(b"c-1", None, 7, record_ms=5), DELETED),
+        (FakeRecord(b"c-1", b"", 7, record_ms=5), 0),
+        (FakeRecord(b"c-1", b"", 7), UNTIMED),
+    ],
+    ids=["no-value", "empty-value", "no-time"],
+)
+def test_a_plain_record_without_a_value_is_a_deletion_and_one_without_a_time_says_so(
+    record: FakeRecord, flags: int
+) -> None:
+    _, (value,) = decode_plain([record], refuse, known)
 
-    assert header_of(value).deleted
+    assert header_of(value).flags == flags
     assert len(value) == HEADER_SIZE
-
-
-def test_an_empty_value_is_a_value() -> None:
-    _, (value,) = decode_plain([FakeRecord(b"c-1", b"", 7, record_ms=5)], refuse, known)
-
-    assert not header_of(value).deleted
-
-
-def test_a_record_without_a_time_says_so() -> None:
-    _, (value,) = decode_plain([FakeRecord(b"c-1", b"x", 7)], refuse, known)
-
-    assert header_of(value).flags == UNTIMED
 
 
 def test_a_key_may_name_a_member_of_a_group() -> None:
@@ -143,7 +139,7 @@ def test_a_key_may_name_a_member_of_a_group() -> None:
     assert len(values) == 1
 
 
-@pytest.mark.parametrize("key", [None, b"", b"a\0b", b"\0s\0m", b"g\0\0m", b"g\0s\0", b"a\0b\0c\0d", b"\xff\xfe"])
+@pytest.mark.parametrize("key", NO_ROWS)
 def test_a_key_that_names_no_row_is_skipped_and_the_rest_is_kept(key: bytes | None) -> None:
     skipped: list[tuple[Record, str]] = []
     poison = FakeRecord(key, b"x", 1)

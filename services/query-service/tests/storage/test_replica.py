@@ -1,6 +1,5 @@
 """A partition that this instance holds."""
 
-from collections.abc import Callable
 from unittest.mock import Mock
 
 import pytest
@@ -15,9 +14,7 @@ from query_service.storage.replica import Replica, unexpired, unexpired_rows
 from query_service.storage.spread import Spread
 from query_service.storage.store_keys import HEADER, HEADER_SIZE, MAX_MISPLACED, UNTIMED, header_of
 from statecast.partitioning import PARTITIONERS, partition_of
-from testkit.query_service import FakeRecord, ManualClock, encoded_state, put, tombstone
-
-OpenReplica = Callable[..., Replica]
+from testkit.query_service import FakeRecord, ManualClock, OpenReplica, encoded_state, put, tombstone
 
 PLAIN: dict[str, object] = {"format": "plain", "message": "json"}
 

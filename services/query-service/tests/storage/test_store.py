@@ -1,6 +1,5 @@
 """One suite for the store of a partition, on disk and in memory."""
 
-from collections.abc import Callable
 from threading import Thread
 
 import pytest
@@ -8,8 +7,7 @@ import pytest
 from query_service.errors import StoreClosedError
 from query_service.storage.store import PartitionStore
 from query_service.storage.store_keys import DELETED, HEADER, HEADER_SIZE, UNTIMED, offset_of
-
-OpenStore = Callable[..., PartitionStore]
+from testkit.query_service import OpenStore
 
 
 def value(sequence: int, offset: int, payload: bytes = b"row", seconds: int = 0) -> bytes:
@@ -77,22 +75,14 @@ def test_a_deletion_that_may_come_again_is_kept_however_old_it_is(store: Partiti
     assert store.purged_offset == 8
 
 
-def test_a_key_that_was_deleted_twice_is_remembered_by_the_later_deletion(store: PartitionStore) -> None:
+@pytest.mark.parametrize("later", [value(4, 10), deletion(5, 11)], ids=["row", "deletion"])
+def test_the_marker_of_a_deletion_that_was_replaced_purges_nothing(store: PartitionStore, later: bytes) -> None:
     store.write({b"a": deletion(3, 9)}, 10, arrived_ms=1000)
     store.write({b"a": value(4, 10)}, 11, arrived_ms=1001)
-    store.write({b"a": deletion(5, 11)}, 12, arrived_ms=1002)
+    store.write({b"a": later}, 12, arrived_ms=1002)
     store.purge_deletions(before_ms=1002, limit=10)
 
-    assert store.get(b"a") == deletion(5, 11)
-    assert store.purged_offset == -1
-
-
-def test_a_row_that_came_back_is_not_purged(store: PartitionStore) -> None:
-    store.write({b"a": deletion(3, 9)}, 10, arrived_ms=1000)
-    store.write({b"a": value(4, 10)}, 11, arrived_ms=1500)
-    store.purge_deletions(before_ms=5000, limit=10)
-
-    assert store.get(b"a") == value(4, 10)
+    assert store.get(b"a") == later
     assert store.purged_offset == -1
 
 

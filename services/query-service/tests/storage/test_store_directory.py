@@ -1,6 +1,5 @@
 """One instance uses a data directory; its stores are resumed from, rebuilt or set aside."""
 
-from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -9,13 +8,11 @@ from rocksdict import Options, Rdict
 
 from query_service.errors import DataDirectoryError, StoreFailedError
 from query_service.storage import store_keys
-from query_service.storage.store_directory import StoreDirectory, locked
+from query_service.storage.store_directory import locked
 from query_service.storage.store_keys import HEADER
-from testkit.query_service import ManualClock, store_definition
+from testkit.query_service import ManualClock, OpenDirectory, store_definition
 
 ROW = HEADER.pack(1, 1, 1, 0, 0, 0)
-
-OpenDirectory = Callable[..., StoreDirectory]
 
 
 @pytest.fixture

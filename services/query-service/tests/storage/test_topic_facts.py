@@ -1,6 +1,5 @@
 """Facts of topics as a real broker reports them."""
 
-from collections.abc import Callable
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +12,7 @@ from structlog.testing import capture_logs
 from query_service.errors import StoreFailedError
 from query_service.storage.topic_facts import TopicFacts
 from statecast_service.kafka import KafkaSettings
+from testkit.pytest_plugin import CreateTopic
 from testkit.topics import configure_topic, publish_checkpointed
 from testkit.waiting import wait_until
 
@@ -20,7 +20,7 @@ HOUR_MS = 3_600_000
 
 
 def test_the_limit_is_the_lower_of_the_setting_and_the_topics_own(
-    brokers: KafkaSettings, create_topic: Callable[..., str]
+    brokers: KafkaSettings, create_topic: CreateTopic
 ) -> None:
     facts = TopicFacts(brokers, resume_limit_ms=12 * HOUR_MS)
     usual, short = create_topic("usual"), create_topic("short", delete_retention_ms=str(HOUR_MS))
@@ -31,7 +31,7 @@ def test_the_limit_is_the_lower_of_the_setting_and_the_topics_own(
     assert [log["topic"] for log in logs] == [short]
 
 
-def test_a_changed_setting_is_noticed(brokers: KafkaSettings, kafka: str, create_topic: Callable[..., str]) -> None:
+def test_a_changed_setting_is_noticed(brokers: KafkaSettings, kafka: str, create_topic: CreateTopic) -> None:
     facts, topic = TopicFacts(brokers, 12 * HOUR_MS), create_topic("keyed")
     facts.limit_ms(topic)
     configure_topic(kafka, topic, "delete.retention.ms", "1000")
@@ -44,7 +44,7 @@ def test_a_changed_setting_is_noticed(brokers: KafkaSettings, kafka: str, create
 
 
 def test_the_checkpointed_offset_is_what_the_processor_has_committed(
-    brokers: KafkaSettings, kafka: str, create_topic: Callable[..., str]
+    brokers: KafkaSettings, kafka: str, create_topic: CreateTopic
 ) -> None:
     facts, topic = TopicFacts(brokers, HOUR_MS), create_topic("keyed", partitions=2)
     publish_checkpointed(kafka, topic, 1, 42)
