@@ -13,7 +13,7 @@ BURST_S = 0.1
 """So many seconds' worth of sockets may be opened at once."""
 
 MAX_WAIT_S = 5.0
-"""How long a handshake is held until it may open its socket; clients wait for ten seconds."""
+"""How long a handshake is held until it may open its socket, else it is refused; clients wait for ten seconds."""
 
 
 class Pace:
@@ -39,7 +39,8 @@ class Pace:
         """How many may be opened without a wait."""
         self._opened = 0
         """How many have been opened since the last tick."""
-        self._line: deque[asyncio.Future[None]] = deque()
+        self._line: deque[tuple[float, asyncio.Future[None]]] = deque()
+        """The places in line, and when each was taken."""
         self._moved_at: float | None = None
         """The time of the last tick; None while the timer rests."""
         self._rate = per_second
@@ -50,7 +51,7 @@ class Pace:
     def turn(self) -> "asyncio.Future[None] | None":
         """Returns None when a socket may be opened now, else a place in line; who leaves the line cancels it.
 
-        At the end of a line in which one would wait longer than MAX_WAIT_S, it raises BusyError.
+        It raises BusyError after MAX_WAIT_S, or at once if one would wait longer at the full pace.
         """
         loop = asyncio.get_running_loop()
         if self._moved_at is None:
@@ -60,8 +61,10 @@ class Pace:
             self._open()
             return None
         turn = loop.create_future()
-        self._line.append(turn)
-        self._shorten()
+        if len(self._line) < self.per_second * MAX_WAIT_S - 1:
+            self._line.append((self._clock(), turn))
+        else:
+            self._refuse(turn)
         return turn
 
     def _move(self) -> None:
@@ -72,10 +75,10 @@ class Pace:
         self._turned_away = max(0.0, self._turned_away - self._opened)
         self._free, self._opened = min(self._free + self._step, self._burst), 0
         while self._free and self._line:
-            if not (turn := self._line.popleft()).done():
+            if not (turn := self._line.popleft()[1]).done():
                 turn.set_result(None)
                 self._open()
-        self._shorten()
+        self._refuse_until(now - MAX_WAIT_S)
         is_idle = self._free == self._burst
         self._moved_at = None if is_idle else now
         if is_idle:
@@ -87,12 +90,16 @@ class Pace:
         self._free -= 1
         self._opened += 1
 
-    def _shorten(self) -> None:
-        while len(self._line) > self._rate * MAX_WAIT_S:
-            if not (turn := self._line.pop()).done():
-                self._turned_away += 1
-                text = "too many sockets are being opened at this edge: connect again later"
-                turn.set_exception(BusyError(text, "pace", self._turned_away / self._rate))
+    def _refuse_until(self, time: float) -> None:
+        """Refuses all who came before the time: they come back while those behind them are let in."""
+        while self._line and self._line[0][0] <= time:
+            if not (turn := self._line.popleft()[1]).done():
+                self._refuse(turn)
+
+    def _refuse(self, turn: "asyncio.Future[None]") -> None:
+        self._turned_away += 1
+        text = "too many sockets are being opened at this edge: connect again later"
+        turn.set_exception(BusyError(text, "pace", self._turned_away / self._rate))
 
 
 def departures(count: int, per_second: float, longest_s: float) -> list[float]:
