@@ -55,13 +55,16 @@ async def _answers(connections: Sequence[Connection]) -> list[Any]:
     return [await asyncio.to_thread(connection.recv) for connection in connections]
 
 
-async def until_known(connections: Sequence[Connection], count: int) -> float:
-    """Waits until every member knows this many, and returns the seconds that it took. Raises TimeoutError."""
+async def until_known(connections: Sequence[Connection], count: int, asked: str = "known") -> float:
+    """Waits until every member knows this many, and returns the seconds that it took. Raises TimeoutError.
+
+    Members that are `asked` for "resting" read the group no more, either.
+    """
     began = time.monotonic()
     async with asyncio.timeout(KNOWN_S):
         while True:
             for connection in connections:
-                connection.send("known")
+                connection.send(asked)
             known = {each for answer in await _answers(connections) for each in answer}
             if known == {count}:
                 return time.monotonic() - began
@@ -79,7 +82,7 @@ async def membership(sizes: Sizes) -> dict[str, float]:
                 for topic in store_topics(stores).values():
                     await asyncio.to_thread(create_topic, relay.address, topic, sizes.partitions)
                 async with members(range(instances), relay.address, stores) as connections:
-                    await until_known(connections, instances)
+                    await until_known(connections, instances, "resting")
                     began = relay.passed_bytes
                     await asyncio.sleep(REST_S)
                     before = relay.passed_bytes

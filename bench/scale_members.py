@@ -68,9 +68,14 @@ class ScaledMember:
     def _learn(self, members: frozenset[Member]) -> None:
         self.known = members
 
+    @property
+    def resting(self) -> int:
+        """The number of members that it knows of a group that it reads no more; 0 while it reads it."""
+        return len(self.known) if self._membership.is_settled else 0
+
 
 def run_members(connection: Connection, numbers: Sequence[int], bootstrap: str, group: str, stores: int) -> None:
-    """Runs these members, and answers each message with how many members each of them knows; ends after None.
+    """Runs these members, and answers "known" and "resting" with how many members each of them knows; ends after None.
 
     Sends True before they join: what comes before is Python's own start.
     """
@@ -78,8 +83,8 @@ def run_members(connection: Connection, numbers: Sequence[int], bootstrap: str, 
     connection.send(True)
     for member in members:
         member.start()
-    while connection.recv() is not None:
-        connection.send([len(member.known) for member in members])
+    while (asked := connection.recv()) is not None:
+        connection.send([len(each.known) if asked == "known" else each.resting for each in members])
     with ThreadPoolExecutor(len(members)) as leaving:
         list(leaving.map(ScaledMember.stop, members))
     connection.send(None)
