@@ -104,7 +104,7 @@ def tombstone(key: str, sequence: int, offset: int, epoch: int = 1) -> FakeRecor
 
 def apply_row(view: View, store: str, key: str, sequence: int, offset: int, payload: bytes | None) -> None:
     """Applies a row, or a deletion for None, in the partition of its group; `key` has NUL between its parts."""
-    replica = view.replicas[store, view.partition_of(store, key.split("\0")[0])]
+    replica = view.replicas[view.shard_of(store, key.split("\0")[0])]
     record = tombstone(key, sequence, offset) if payload is None else put(key, sequence, offset, payload)
     replica.apply([record], offset + 1)
 

@@ -146,7 +146,7 @@ class ServedPair:
         """Returns groups of the first store that are asked of the peer first, or else of this instance."""
         view = self.here.view
         for group in map(str, count()):
-            ranked = view.shard_map.ranked("keyed", view.partition_of("keyed", group))
+            ranked = view.shard_map.ranked(*view.shard_of("keyed", group))
             if (ranked[0] == self.member) == there:
                 yield group
 
@@ -173,7 +173,7 @@ class ServedPair:
 
     def is_usable(self, group: str) -> bool:
         """Returns whether the peer is asked before others for a group of the first store."""
-        return self.peer.usable(("keyed", self.here.view.partition_of("keyed", group)))
+        return self.peer.usable(self.here.view.shard_of("keyed", group))
 
     async def until_asked(self, calls: int = 1) -> None:
         """Waits until the peer has been asked so often."""

@@ -98,7 +98,7 @@ class ServedStores:
 
     def write(self, store: str, key: str, payload: bytes | None, seconds: int | None = None) -> None:
         """Applies the next record of the partition of a key, which has NUL between its parts; None deletes."""
-        replica = self.view.replicas[store, self.view.partition_of(store, key.partition("\0")[0])]
+        replica = self.view.replicas[self.view.shard_of(store, key.partition("\0")[0])]
         offset = replica.store.next_offset
         if replica.definition.plain:
             ms = None if seconds is None else (int(self.wall.now) - seconds) * 1000

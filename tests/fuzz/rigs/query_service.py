@@ -132,7 +132,7 @@ class RunningQueryService:
 
     def replica_of(self, store: str, group: str) -> Replica:
         """Returns the replica of the partition in which the group of a store lies."""
-        return self._view.replicas[store, self._view.partition_of(store, group)]
+        return self._view.replicas[self._view.shard_of(store, group)]
 
     def emptied(self, store: str, group: str) -> Replica:
         """As `replica_of`, after it has lost all that it had."""

@@ -20,7 +20,7 @@ async def test_without_memory_or_time_nobody_is_asked_and_no_retry_is_used_up(
 ) -> None:
     async with ServedPair(in_flight_bytes=in_flight_bytes) as pair:
         group = next(pair.groups())
-        pair.peer.failed(("keyed", pair.here.view.partition_of("keyed", group)))
+        pair.peer.failed(pair.here.view.shard_of("keyed", group))
         during = pair.is_usable(group)
         pair.move_clocks(61)
         request = get_request(group) if method == "GetState" else batch_request(group, next(pair.groups(there=False)))
@@ -109,7 +109,7 @@ async def test_the_time_of_a_get_has_the_wait_for_a_peer_that_times_out() -> Non
     timeout_s = scaled(0.1)
     async with ServedPair(monotonic=time.monotonic, timeout_s=timeout_s) as pair:
         group = pair.row_there()
-        replica = pair.here.view.replicas["keyed", pair.here.view.partition_of("keyed", group)]
+        replica = pair.here.view.replicas[pair.here.view.shard_of("keyed", group)]
         replica.progress.serving = False
         pair.server.gate.clear()
         answering = asyncio.create_task(pair.answered("GetState", get_request(group)))

@@ -29,7 +29,7 @@ def partitions_of_retained(pair: ServedPair) -> dict[int, str]:
     """Returns a group with a row for each partition of a store that is asked of the peer first."""
     groups: dict[int, str] = {}
     for group in "abcdefgh":
-        groups.setdefault(pair.here.view.partition_of("retained", group), group)
+        groups.setdefault(pair.here.view.shard_of("retained", group)[1], group)
         pair.write("retained", group, b"row")
     assert {pair.here.view.shard_map.ranked("retained", partition)[0] for partition in groups} == {pair.member}
     return groups
@@ -59,7 +59,7 @@ async def test_what_the_peer_cannot_answer_is_answered_here_at_once() -> None:
     async with ServedPair() as pair:
         here, there = next(pair.groups(there=False)), next(pair.groups())
         pair.write("keyed", there, b"row")
-        pair.peer.failed(("keyed", pair.here.view.partition_of("keyed", there)))
+        pair.peer.failed(pair.here.view.shard_of("keyed", there))
         requests = {"GetState": get_request(there), "BatchGetStates": batch_request(there, here)}
         for method, request in requests.items():
             answer = pair.answer(method, request)
@@ -77,7 +77,7 @@ async def test_what_the_peer_cannot_answer_is_answered_here_at_once() -> None:
 async def test_when_nobody_is_known_to_answer_all_are_asked() -> None:
     async with ServedPair() as pair:
         group = pair.row_there()
-        place = "keyed", pair.here.view.partition_of("keyed", group)
+        place = pair.here.view.shard_of("keyed", group)
         pair.here.view.replicas[place].progress.serving = False
         pair.peer.failed(place)
         get = get_response(await pair.forwarded("GetState", get_request(group)))
@@ -94,7 +94,7 @@ async def test_what_both_replicas_fail_to_answer_is_unavailable(hedge_after_s: f
         group, other = next(pair.groups()), next(pair.groups(there=False))
         pair.write("keyed", group, b"row")
         pair.server.failure = grpc.StatusCode.INTERNAL
-        pair.here.view.replicas["keyed", pair.here.view.partition_of("keyed", group)].store.close()
+        pair.here.view.replicas[pair.here.view.shard_of("keyed", group)].store.close()
         get = await outcome(pair.forwarded("GetState", get_request(group)))
         batch = batch_response(await pair.forwarded("BatchGetStates", batch_request(group, other)))
         codes = {result.index: result.error.code for result in batch.results}
@@ -121,7 +121,7 @@ async def test_of_two_peers_the_second_answers_what_the_first_does_not(hedge_aft
     async with ServedPair(monotonic=time.monotonic, hedge_after_s=hedge_after_s, timeout_s=scaled(5)) as pair:
         shard_map = pair.here.view.shard_map = ShardMap(frozenset({ME, pair.member, third}), 2)
         group = next(pair.groups())
-        holders = shard_map.holders("keyed", pair.here.view.partition_of("keyed", group))
+        holders = shard_map.holders(*pair.here.view.shard_of("keyed", group))
         pair.write("keyed", group, b"row")
         stores.write("keyed", group, b"row")
         pair.server.failure = grpc.StatusCode.INTERNAL
@@ -142,7 +142,7 @@ async def test_of_two_peers_the_second_answers_what_the_first_does_not(hedge_aft
 async def test_a_partition_that_the_peer_does_not_serve_is_looked_up_here_and_not_there_again() -> None:
     async with ServedPair() as pair:
         group = pair.row_there()
-        pair.there.view.replicas["keyed", pair.here.view.partition_of("keyed", group)].progress.serving = False
+        pair.there.view.replicas[pair.here.view.shard_of("keyed", group)].progress.serving = False
         responses = [get_response(await pair.answered("GetState", get_request(group))) for _ in range(3)]
 
         assert {(each.state.payload, each.freshness.answered_by) for each in responses} == {(b"row", ME.instance)}
@@ -184,7 +184,7 @@ async def test_a_long_poll_goes_on_at_the_peer_when_its_partition_moves_away(*, 
     async with ServedPair(monotonic=time.monotonic, timeout_s=scaled(5)) as pair:
         group = next(pair.groups(there=False))
         pair.write("keyed", group, b"row")
-        place = "keyed", pair.here.view.partition_of("keyed", group)
+        place = pair.here.view.shard_of("keyed", group)
         replica = pair.here.view.replicas[place]
         request = batch_request(group, max_wait=Duration(seconds=8))
         request.keys[0].after.epoch, request.keys[0].after.offset = 77, replica.progress.applied_offset

@@ -47,7 +47,7 @@ def in_order(encoded: object) -> tuple[list[query_pb2.KeyResult], list[query_pb2
 def owner_of(pair: ServedPair, store: str, group: str) -> ServedStores:
     """Returns the instance that is asked first for a group."""
     view = pair.here.view
-    return pair.there if view.shard_map.ranked(store, view.partition_of(store, group))[0] == pair.member else pair.here
+    return pair.there if view.shard_map.ranked(*view.shard_of(store, group))[0] == pair.member else pair.here
 
 
 async def ending(stores: ServedStores, request: api.GetStateRequest) -> bytes | Ending:
@@ -251,7 +251,7 @@ async def test_freshness_of_a_split_batch_is_in_the_order_of_partitions() -> Non
     async with ServedPair() as pair:
         view, groups = pair.here.view, dict[int, str]()
         for group in "hgfedcba":
-            groups[view.partition_of("keyed", group)] = group
+            groups[view.shard_of("keyed", group)[1]] = group
             pair.write("keyed", group, group.encode())
         owners = [view.shard_map.ranked("keyed", partition)[0] for partition in range(3)]
         request = batch_request(groups[2], groups[1], groups[0], groups[1])

@@ -67,7 +67,7 @@ async def test_a_partition_that_is_not_served_fails_its_own_keys_alone(
 
     assert [type(answer) for answer in together] == [type(answer) for answer in alone]
     for group, one, other in zip(GROUPS, together, alone, strict=True):
-        if serving_view.partition_of(STORE, group) != 2:
+        if serving_view.shard_of(STORE, group)[1] != 2:
             assert one == other
 
 

@@ -68,10 +68,6 @@ class View:
         partitions, partition_of = self.topic(store).partitions, PARTITION_OF[self.stores[store].partitioner]
         return lambda group: partition_of(group, partitions)
 
-    def partition_of(self, store: str, group: str) -> int:
-        """Returns the partition of a group. Raises as `topic` does."""
-        return self.partitioner_of(store)(group.encode())
-
     def misplacement(self, store: str, group: str) -> MisplacedKeyError | None:
         """Returns the failure of lookups of a group with a key that is, or may be, in another partition; else None."""
         misplaced = self.misplaced.get(store)
@@ -86,7 +82,7 @@ class View:
         if definition is None or topic is None or self.misplaced:
             if (misplacement := self.misplacement(store, group)) is not None:
                 raise misplacement
-            return store, self.partition_of(store, group)
+            return store, self.partitioner_of(store)(group.encode())
         return store, PARTITION_OF[definition.partitioner](group.encode(), topic.partitions)
 
     def replica(self, store: str, partition: int) -> Replica:
