@@ -9,12 +9,14 @@ from uuid import uuid4
 import pytest
 import yaml
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
+from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
 
 import statecast
 from statecast_domains.directories import pipeline_files
 from statecast_domains.pipeline_file import PipelineFile
 from stream_processor import shapes
+from stream_processor.metrics import Metrics
 from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run.session import start_session
@@ -22,10 +24,16 @@ from stream_processor.settings import Settings
 from stream_processor.steps.functions import Functions
 from testkit.ports import free_ports
 from testkit.repository_files import DOMAINS
-from testkit.stream_processor.micro_batches import BatchesOf, MicroBatches
+from testkit.stream_processor.micro_batches import BatchesOf, MicroBatches, PipelineOf
 from testkit.stream_processor.one_batch import OneBatch
 from testkit.stream_processor.pipeline_files import write_prefixed
-from testkit.stream_processor.process import Processor
+from testkit.stream_processor.process import Processor, ProcessorOf
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    """Metrics of one test."""
+    return Metrics(CollectorRegistry())
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +43,7 @@ def contract() -> Contract:
 
 
 @pytest.fixture(scope="session")
-def shipped(contract: Contract) -> Callable[..., Pipeline]:
+def shipped(contract: Contract) -> PipelineOf:
     """Gives a shipped pipeline by name, with keys of its file replaced: `shipped("orders-by-key", where="...")`.
 
     Its store is left out, unless it is replaced: its readers would have to fit other keys.
@@ -77,7 +85,7 @@ def batches_of(tmp_path: Path, batch: OneBatch) -> BatchesOf:
 
 
 @pytest.fixture
-def start_processor(tmp_path: Path, kafka: str) -> Iterator[Callable[..., Processor]]:
+def start_processor(tmp_path: Path, kafka: str) -> Iterator[ProcessorOf]:
     """Makes a processor of the orders' pipelines, or of `named` ones: `start_processor(prefix, drain_s="5")`.
 
     Its topics are the files' topics after the prefix; keys of all files can be replaced with `replaced`. `more` files
@@ -103,7 +111,7 @@ def start_processor(tmp_path: Path, kafka: str) -> Iterator[Callable[..., Proces
 
 
 @pytest.fixture
-def processor_of(tmp_path: Path, processor_of_files: Callable[..., Processor]) -> Callable[..., Processor]:
+def processor_of(tmp_path: Path, processor_of_files: ProcessorOf) -> ProcessorOf:
     """Makes a processor of one pipeline, given by the content of its file, with settings of its own."""
 
     def make(content: Mapping[str, Any], **settings: str) -> Processor:
@@ -115,7 +123,7 @@ def processor_of(tmp_path: Path, processor_of_files: Callable[..., Processor]) -
 
 
 @pytest.fixture
-def processor_of_files(tmp_path: Path, kafka: str) -> Iterator[Callable[..., Processor]]:
+def processor_of_files(tmp_path: Path, kafka: str) -> Iterator[ProcessorOf]:
     """Makes a processor of pipeline files, with settings of its own."""
     with ExitStack() as ends:
 

@@ -48,8 +48,7 @@ def test_it_is_started_beside_the_others_and_loses_no_dead_letter(
             wait_for_state(partial(read_topic, kafka, prefix + name), model(changes, keys), processor)
 
     write(b"\xff", changes[0].SerializeToString())
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     wait_until(lambda: letters(kafka, prefix) == [b"orders-by-key"], lambda: processor.log)
 
     (directory / "wrong.yaml").write_text("name: wrong")
@@ -66,8 +65,7 @@ def test_it_is_started_beside_the_others_and_loses_no_dead_letter(
     (directory / "wrong.yaml").unlink()
     changes.append(change(order(items=["item-1", "item-2"]), order(items=["item-2"], second=3), 2))
     write(b"\xfe", changes[1].SerializeToString())
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     wait_for_both()
     # A crash writes some again, and loses none.
     wait_until(lambda: all(letters(kafka, prefix).count(name) >= 2 for name in both), lambda: processor.log)

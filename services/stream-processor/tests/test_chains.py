@@ -1,6 +1,6 @@
 """Two pipelines in one process, through kills: the second reads the sink of the first as a table."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from random import Random
 from uuid import uuid4
 
@@ -11,7 +11,7 @@ from statecast.portfolio.v1.open_position_pb2 import OpenPosition, OpenPositionC
 from statecast.portfolio.v1.share_holder_pb2 import ShareHolder
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.model import read_fenced
-from testkit.stream_processor.process import Processor, wait_until
+from testkit.stream_processor.process import ProcessorOf, wait_until
 from testkit.topics import create_topic, read_topic
 
 PARTS, CHANGES = 2, 600
@@ -48,9 +48,7 @@ def holders(changes: list[OpenPositionChange]) -> dict[str, ShareHolder]:
 
 
 @pytest.mark.long
-def test_a_chain_that_starts_empty_ends_exact_through_kills(
-    kafka: str, start_processor: Callable[..., Processor]
-) -> None:
+def test_a_chain_that_starts_empty_ends_exact_through_kills(kafka: str, start_processor: ProcessorOf) -> None:
     prefix, changes = f"{uuid4().hex[:8]}.", list(history())
     for topic, config in {"open-positions": {}, "positions-by-key": LONG, "us-share-holders": LONG}.items():
         create_topic(kafka, prefix + topic, 2, config)
@@ -64,8 +62,7 @@ def test_a_chain_that_starts_empty_ends_exact_through_kills(
         return {key: ShareHolder.FromString(state.payload) for key, state in held.items()}
 
     for part in range(PARTS):
-        processor.start()
-        processor.wait_ready()
+        processor.start_ready()
         for each in changes[part * CHANGES // PARTS : (part + 1) * CHANGES // PARTS]:
             row = each.after if each.HasField("after") else each.before
             producer.produce(f"{prefix}open-positions", key=row.position_id.encode(), value=each.SerializeToString())

@@ -13,7 +13,7 @@ from statecast.orders.v1.order_pb2 import OrderChange
 from statecast.sales.v1.store_pb2 import Store
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.model import by_order, model, read_fenced, wait_for_state
-from testkit.stream_processor.process import Processor, wait_until
+from testkit.stream_processor.process import Processor, ProcessorOf, wait_until
 from testkit.topics import create_topic, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
@@ -89,7 +89,7 @@ class Scene:
 
 
 def test_a_pipeline_stands_still_alone_when_its_topic_grows_or_is_made_anew(
-    kafka: str, tmp_path: Path, start_processor: Callable[..., Processor]
+    kafka: str, tmp_path: Path, start_processor: ProcessorOf
 ) -> None:
     scene = Scene(kafka)
     (tmp_path / "own").mkdir()
@@ -103,8 +103,7 @@ def test_a_pipeline_stands_still_alone_when_its_topic_grows_or_is_made_anew(
     def wait_for(is_so: Callable[[], bool]) -> None:
         wait_until(is_so, lambda: processor.log[-3000:])
 
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     wait_for(lambda: all(len(scene.rows(topic)) == 14 for topic in TABLES))
 
     scene.grow("growing", "orders")
@@ -123,8 +122,7 @@ def test_a_pipeline_stands_still_alone_when_its_topic_grows_or_is_made_anew(
     assert processor.stop() == 0
 
     count = processor.log.count(GROWN)
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     scene.write("kept", "newer", 2)
     wait_for(lambda: scene.rows("kept")["s2"] == "newer")
     assert processor.log.count(GROWN) == count + 1

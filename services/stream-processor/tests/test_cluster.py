@@ -22,7 +22,7 @@ from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.cluster import Cluster
 from testkit.stream_processor.model import by_customer, by_order, model, read_orders, wait_for_state
 from testkit.stream_processor.pipeline_files import write_prefixed
-from testkit.stream_processor.process import Processor, wait_until
+from testkit.stream_processor.process import Processor, ProcessorOf, wait_until
 from testkit.topics import read_topic
 
 CHANGES = 10_000
@@ -47,7 +47,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 @pytest.fixture
 def run_on_cluster(
     tmp_path: Path, kafka: str, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., Processor]]:
+) -> Iterator[ProcessorOf]:
     """Makes a processor of files that has its tasks on the cluster: `run_on_cluster(files, "5s")`."""
     for name, value in cluster.client_environment().items():
         monkeypatch.setenv(name, value)
@@ -99,7 +99,7 @@ def send(changes: list[OrderChange], bootstrap: str, topic: str) -> None:
 
 
 def test_queries_of_a_killed_worker_go_on_at_another_one_in_the_same_process(
-    kafka: str, tmp_path: Path, prefix: str, cluster: Cluster, run_on_cluster: Callable[..., Processor]
+    kafka: str, tmp_path: Path, prefix: str, cluster: Cluster, run_on_cluster: ProcessorOf
 ) -> None:
     processor = run_on_cluster([written(name, tmp_path, prefix) for name in KEYS], "5s")
     cluster.start_master()
@@ -129,7 +129,7 @@ def test_an_executor_that_hangs_is_given_up_and_costs_its_own_queries_alone(
     tmp_path: Path,
     prefix: str,
     cluster: Cluster,
-    run_on_cluster: Callable[..., Processor],
+    run_on_cluster: ProcessorOf,
     record_testsuite_property: Callable[[str, object], None],
 ) -> None:
     directory, [well, hanging] = tmp_path / "pipelines", KEYS
@@ -139,8 +139,7 @@ def test_an_executor_that_hangs_is_given_up_and_costs_its_own_queries_alone(
     processor = run_on_cluster([directory], "1h")
     cluster.start_master()
     cluster.start_worker("worker-1", CORES_OF_ONE)
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     cluster.start_worker("worker-2", CORES_OF_ONE)
     written(hanging, directory, prefix)
     sent = list[OrderChange]()

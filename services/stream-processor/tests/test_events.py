@@ -17,9 +17,9 @@ from statecast.sales.v1.invoice_pb2 import CUSTOMER_TYPE_PRIME, Invoice
 from statecast.sales.v1.loyalty_notification_pb2 import LoyaltyNotification
 from stream_processor.pipeline.pipeline import Pipeline
 from testkit.stream_processor.invoice_events import InvoiceEvent, invoice_events, without_duplicates
-from testkit.stream_processor.micro_batches import BatchesOf, MicroBatches, few_but_rich, pieces
+from testkit.stream_processor.micro_batches import BatchesOf, MicroBatches, PipelineOf, few_but_rich, pieces
 from testkit.stream_processor.model import read_fenced
-from testkit.stream_processor.process import Processor, wait_until
+from testkit.stream_processor.process import ProcessorOf, wait_until
 from testkit.topics import Record, create_topic, read_topic
 
 BATCHES = 3
@@ -71,7 +71,7 @@ def rewarded(events: Sequence[InvoiceEvent]) -> dict[str, tuple[int, int]]:
 @few_but_rich
 @given(chance=st.randoms(use_true_random=False), values=FORMS)
 def test_an_aggregate_counts_each_event_once_and_remembers_groups_alone(
-    shipped: Callable[..., Pipeline], play: Play, chance: Random, values: str
+    shipped: PipelineOf, play: Play, chance: Random, values: str
 ) -> None:
     events = invoice_events(chance)
     played = play(shipped("rewards-by-customer", source=source(values)), pieces(events, BATCHES), chance)
@@ -85,7 +85,7 @@ def test_an_aggregate_counts_each_event_once_and_remembers_groups_alone(
 @few_but_rich
 @given(chance=st.randoms(use_true_random=False), values=FORMS)
 def test_an_event_that_comes_again_within_the_time_is_a_duplicate(
-    shipped: Callable[..., Pipeline], play: Play, chance: Random, values: str
+    shipped: PipelineOf, play: Play, chance: Random, values: str
 ) -> None:
     batches = [[each for each in piece if is_prime(each.row)] for piece in pieces(invoice_events(chance), BATCHES)]
     played = play(shipped("rewards-by-customer", source=source(values, **BY_NUMBER)), batches, chance)
@@ -99,7 +99,7 @@ def test_an_event_that_comes_again_within_the_time_is_a_duplicate(
 @few_but_rich
 @given(chance=st.randoms(use_true_random=False), values=FORMS)
 def test_the_totals_of_events_add_up_in_the_order_of_their_places(
-    shipped: Callable[..., Pipeline],
+    shipped: PipelineOf,
     batches_of: BatchesOf,
     chance: Random,
     values: str,
@@ -133,7 +133,7 @@ def test_the_totals_of_events_add_up_in_the_order_of_their_places(
 @few_but_rich
 @given(chance=st.randoms(use_true_random=False), time=st.sampled_from([None, "created_at"]))
 def test_latest_by_a_field_is_the_newest_event_of_all_partitions(
-    shipped: Callable[..., Pipeline], play: Play, chance: Random, time: str | None
+    shipped: PipelineOf, play: Play, chance: Random, time: str | None
 ) -> None:
     events = invoice_events(chance)
     chance.shuffle(events)  # as partitions are read in any order
@@ -152,7 +152,7 @@ def test_latest_by_a_field_is_the_newest_event_of_all_partitions(
 
 @few_but_rich
 @given(chance=st.randoms(use_true_random=False))
-def test_members_are_all_events_of_their_group(shipped: Callable[..., Pipeline], play: Play, chance: Random) -> None:
+def test_members_are_all_events_of_their_group(shipped: PipelineOf, play: Play, chance: Random) -> None:
     events = invoice_events(chance)
     played = play(shipped("invoices-by-store", source=source("json")), pieces(events, BATCHES), chance)
 
@@ -162,9 +162,7 @@ def test_members_are_all_events_of_their_group(shipped: Callable[..., Pipeline],
 
 @few_but_rich
 @given(chance=st.randoms(use_true_random=False), repeated=st.booleans())
-def test_a_route_passes_on_each_event(
-    shipped: Callable[..., Pipeline], play: Play, chance: Random, repeated: bool
-) -> None:
+def test_a_route_passes_on_each_event(shipped: PipelineOf, play: Play, chance: Random, repeated: bool) -> None:
     batches = pieces(invoice_events(chance), BATCHES)
     pipeline = shipped("masked-lines", source=source("json", **({} if repeated else BY_NUMBER)))
     played = play(pipeline, batches, chance)
@@ -180,7 +178,7 @@ def test_a_route_passes_on_each_event(
 @pytest.mark.long
 @pytest.mark.parametrize("mode", ["realtime", "micro-batch"])
 def test_a_kill_counts_no_event_twice_and_loses_none(
-    tmp_path: Path, kafka: str, processor_of_files: Callable[..., Processor], mode: str
+    tmp_path: Path, kafka: str, processor_of_files: ProcessorOf, mode: str
 ) -> None:
     prefix = f"{uuid4().hex[:8]}."
     # Which copy of an event is read first depends on the partitions, so all are within the time, and have one time.

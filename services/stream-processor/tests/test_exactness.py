@@ -24,7 +24,7 @@ from testkit.stream_processor.invoice_windows import (
     invoice_history,
     sales_by_window,
 )
-from testkit.stream_processor.micro_batches import BatchesOf, few_but_rich, pieces
+from testkit.stream_processor.micro_batches import BatchesOf, PipelineOf, few_but_rich, pieces
 from testkit.stream_processor.model import by_item, by_order, read_fenced
 from testkit.topics import Record
 
@@ -100,7 +100,7 @@ def play(batches_of: BatchesOf) -> Playing:
 
 @few_but_rich
 @given(chance=st.randoms(use_true_random=False))
-def test_latest_ends_with_the_newest_rows(shipped: Callable[..., Pipeline], play: Playing, chance: Random) -> None:
+def test_latest_ends_with_the_newest_rows(shipped: PipelineOf, play: Playing, chance: Random) -> None:
     changes = history(chance)
     records = play(shipped("orders-by-key"), sent(changes, chance), chance)
 
@@ -111,7 +111,7 @@ def test_latest_ends_with_the_newest_rows(shipped: Callable[..., Pipeline], play
 @few_but_rich
 @given(chance=st.randoms(use_true_random=False))
 def test_members_end_with_the_newest_rows_under_all_their_keys(
-    shipped: Callable[..., Pipeline], play: Playing, chance: Random
+    shipped: PipelineOf, play: Playing, chance: Random
 ) -> None:
     changes = history(chance)
     records = play(shipped("orders-by-item"), sent(changes, chance), chance)
@@ -122,7 +122,7 @@ def test_members_end_with_the_newest_rows_under_all_their_keys(
 
 @few_but_rich
 @given(chance=st.randoms(use_true_random=False))
-def test_sums_end_as_those_of_the_newest_rows(shipped: Callable[..., Pipeline], play: Playing, chance: Random) -> None:
+def test_sums_end_as_those_of_the_newest_rows(shipped: PipelineOf, play: Playing, chance: Random) -> None:
     changes = history(chance)
     records = play(shipped("orders-by-item", **NESTED_SUM), sent(changes, chance), chance)
 
@@ -160,7 +160,7 @@ def follow(batches_of: BatchesOf) -> Chaining:
 @settings(few_but_rich, max_examples=1)
 @given(chance=st.randoms(use_true_random=False))
 def test_a_chain_ends_with_the_newest_rows(
-    shipped: Callable[..., Pipeline], play: Playing, follow: Chaining, chance: Random
+    shipped: PipelineOf, play: Playing, follow: Chaining, chance: Random
 ) -> None:
     changes = history(chance)
     table = play(shipped("orders-by-key"), sent(changes, chance), chance)
@@ -177,9 +177,7 @@ def test_a_chain_ends_with_the_newest_rows(
 
 
 @pytest.mark.parametrize("values", [pytest.param("protobuf", marks=pytest.mark.long), "json"])
-def test_a_table_by_offset_ends_with_the_newest_rows(
-    shipped: Callable[..., Pipeline], follow: Chaining, values: str
-) -> None:
+def test_a_table_by_offset_ends_with_the_newest_rows(shipped: PipelineOf, follow: Chaining, values: str) -> None:
     chance, source = Random(values), {**TABLE, "values": values}
     changes = history(chance)
     records = [Record(0, 0, key.encode(), row and encoded(row, values), {}) for key, row in map(row_of, changes)]
@@ -213,7 +211,7 @@ HOPPING = pytest.param(EACH_QUARTER, QUARTER, id="hopping")
 @few_but_rich
 @given(chance=st.randoms(use_true_random=False))
 def test_windows_end_with_what_was_committed_before_they_closed(
-    shipped: Callable[..., Pipeline], play: Playing, window: dict[str, str], hop: timedelta, chance: Random
+    shipped: PipelineOf, play: Playing, window: dict[str, str], hop: timedelta, chance: Random
 ) -> None:
     changes = invoice_history(chance)
     # The order of each row's changes decides which of them find a window open, so it is kept.

@@ -10,7 +10,7 @@ from statecast.sales.v1.invoice_with_store_pb2 import InvoiceWithStore
 from statecast.sales.v1.store_pb2 import Store, StoreChange
 from testkit.stream_processor.changes import START, invoice
 from testkit.stream_processor.model import read_fenced
-from testkit.stream_processor.process import Processor, wait_until
+from testkit.stream_processor.process import ProcessorOf, wait_until
 from testkit.topics import create_topic, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
@@ -52,13 +52,12 @@ def loaded_topics(kafka: str) -> Callable[[str], str]:
 
 
 def test_no_row_is_joined_before_its_table_is_there(
-    kafka: str, loaded_topics: Callable[[str], str], start_processor: Callable[..., Processor]
+    kafka: str, loaded_topics: Callable[[str], str], start_processor: ProcessorOf
 ) -> None:
     prefix = loaded_topics("first-load.")
     names = ["invoices/invoices-with-store", "invoices/stores-by-key"]
     processor = start_processor(prefix, named=names, checkpoint_interval="5s")
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
 
     def joined() -> dict[str, str]:
         rows = read_fenced(read_topic(kafka, f"{prefix}invoices-with-store")).items()
@@ -72,6 +71,5 @@ def test_no_row_is_joined_before_its_table_is_there(
     # With a checkpoint it waits for nothing: the table has been there since.
     assert processor.stop() == 0
     waits = processor.log.count("waits for the first checkpoint")
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     assert processor.log.count("waits for the first checkpoint") == waits

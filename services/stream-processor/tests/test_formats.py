@@ -7,9 +7,9 @@ from pyspark.sql import Row
 
 from statecast.orders.v1.order_pb2 import Order, OrderChange
 from statecast.state.v1.state_pb2 import StateRecord
-from stream_processor.pipeline.pipeline import Pipeline
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.debezium import debezium
+from testkit.stream_processor.micro_batches import PipelineOf
 from testkit.stream_processor.one_batch import OneBatch
 
 CHANGES = [
@@ -22,7 +22,7 @@ CHANGES = [
 
 @pytest.mark.parametrize("name", ["orders-by-key", "orders-by-customer", "orders-by-item"])
 def test_the_same_changes_in_either_format_are_the_same_records(
-    shipped: Callable[..., Pipeline], batch: OneBatch, name: str
+    shipped: PipelineOf, batch: OneBatch, name: str
 ) -> None:
     message = "statecast.orders.v1.OrderChange"
 

@@ -81,8 +81,7 @@ def test_what_a_frozen_executor_commits_when_it_wakes_is_not_read(
     sold = partial(read_sold, kafka, topics["sold"])
     send = partial(send_changes, kafka, topics["orders"])
     cluster.start_worker("worker-1", SLOTS)
-    first.start()
-    first.wait_ready()
+    first.start_ready()
     send([change(None, bought("early", number, 1), number) for number in range(ROWS)])
     wait_until(lambda: committed(checkpoint) >= 0, lambda: first.log)
     # The next changes are in a batch that its executor has begun, and cannot commit before it wakes.
@@ -105,8 +104,7 @@ def test_what_a_frozen_executor_commits_when_it_wakes_is_not_read(
     # All partitions of both operators.
     wait_until(lambda: len(written(checkpoint, batch).items() - before.items()) >= 4, "the executor does not commit")
     assert second.stop() == 0
-    second.start()
-    second.wait_ready()
+    second.start_ready()
     send([change(bought("late", number, 1), bought("late", number, 5), 3 * ROWS + number) for number in range(ROWS)])
 
     quantities = {"early": 1, "begun": 1, "late": 5}

@@ -120,8 +120,7 @@ def test_what_becomes_of_one_pipeline_is_not_seen_by_the_readers_of_another(
     note.parent.mkdir()
     note.write_text("{")
     scene.write_order()
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     scene.wait_for_orders(WELL, FAILING)
     scene.wait_for_note(f"{scene.directory}/wrong.yaml is refused: ")
     scene.wait_for_note(f"{note} is not JSON")
@@ -178,8 +177,7 @@ def test_readers_see_no_change_twice_and_miss_none_while_other_pipelines_fail_ch
     for name in (ADDED, REMOVED):
         create_topic(scene.bootstrap, scene.prefix + name)
     write_copy(write_pipeline, REMOVED, scene)
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     with scene.load():
         wait_until(scene.checkpoint.joinpath("commits", "0").exists, processor.log_tail)
         scene.take_checkpoint_away()
@@ -225,8 +223,7 @@ def test_a_pipeline_without_its_permission_waits_alone_and_goes_on_once_it_has_i
         bootstrap = str(broker.with_password(USER)["kafka_bootstrap"])
         with Processor(tmp_path, bootstrap, free_ports(1)[0], files, checkpoint_interval="5s", **own) as processor:
             scene = Scene(broker.bootstrap, "x.", tmp_path, processor)
-            processor.start()
-            processor.wait_ready()
+            processor.start_ready()
             scene.write_order()
             scene.wait_for_orders(*names)
             with broker.without(USER, "Write", "topic", f"x.{FAILING}"):

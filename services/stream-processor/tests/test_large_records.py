@@ -1,6 +1,5 @@
 """Rows and keys of any size through the real program: records too large for a topic are set aside; the flow goes on."""
 
-from collections.abc import Callable
 from functools import partial
 from random import Random
 from string import ascii_letters
@@ -12,19 +11,16 @@ from statecast.orders.v1.order_pb2 import OrderChange
 from stream_processor.steps.dead_letters import PIPELINES, REASON
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.model import by_order, model, wait_for_state
-from testkit.stream_processor.process import Processor, wait_until
+from testkit.stream_processor.process import ProcessorOf, wait_until
 from testkit.topics import configure_topic, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
 
-def test_a_large_row_with_a_large_key_ends_nothing(
-    kafka: str, prefix: str, start_processor: Callable[..., Processor]
-) -> None:
+def test_a_large_row_with_a_large_key_ends_nothing(kafka: str, prefix: str, start_processor: ProcessorOf) -> None:
     source, letters = f"{prefix}orders", f"{prefix}orders.dead-letter"
     processor = start_processor(prefix, checkpoint_interval="5s")
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     # Letters of chance, because topics count compressed bytes.
     large = order("".join(Random(1).choices(ascii_letters, k=600_000)))
     large.tracking_number = "x" * 100_000
@@ -44,11 +40,10 @@ def test_a_large_row_with_a_large_key_ends_nothing(
 
 
 def test_a_sink_that_takes_smaller_records_meanwhile_ends_no_pipeline(
-    kafka: str, prefix: str, start_processor: Callable[..., Processor]
+    kafka: str, prefix: str, start_processor: ProcessorOf
 ) -> None:
     processor = start_processor(prefix, checkpoint_interval="5s")
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     producer = Producer({"bootstrap.servers": kafka})
 
     def send(number: int, order_id: str, characters: int = 1) -> OrderChange:

@@ -1,7 +1,6 @@
 """Records that pipelines of each shape cannot use are set aside in real-time mode, and again after a kill."""
 
 from collections import Counter
-from collections.abc import Callable
 from uuid import uuid4
 
 import pytest
@@ -9,7 +8,7 @@ from confluent_kafka import Producer
 
 from stream_processor.steps.dead_letters import OFFSET, PIPELINES
 from testkit.stream_processor.changes import invoice
-from testkit.stream_processor.process import Processor, wait_until
+from testkit.stream_processor.process import ProcessorOf, wait_until
 from testkit.topics import create_topic, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -18,7 +17,7 @@ SHAPES = ("invoices-by-store", "rewards-by-customer", "home-delivery", "masked-l
 """Members, an aggregate, a route, and a route that explodes rows."""
 
 
-def test_each_pipeline_sets_aside_what_it_cannot_use(kafka: str, start_processor: Callable[..., Processor]) -> None:
+def test_each_pipeline_sets_aside_what_it_cannot_use(kafka: str, start_processor: ProcessorOf) -> None:
     prefix = f"{uuid4().hex[:8]}."
     for topic in ("invoices", *SHAPES):
         create_topic(kafka, prefix + topic, 2)
@@ -41,8 +40,7 @@ def test_each_pipeline_sets_aside_what_it_cannot_use(kafka: str, start_processor
         return [processor.metric(total, pipeline=name, outcome="set_aside") for name in SHAPES]
 
     send(b"\xff", invoice("first").SerializeToString())
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     wait_until(lambda: letters(0) == Counter(SHAPES), processor.log_tail)
     wait_until(lambda: set_aside() == [1] * len(SHAPES), processor.log_tail)
     assert all(read_topic(kafka, prefix + name) for name in SHAPES)
@@ -51,8 +49,7 @@ def test_each_pipeline_sets_aside_what_it_cannot_use(kafka: str, start_processor
     wait_until(lambda: letters(2).keys() == set(SHAPES), processor.log_tail)
     processor.kill()
     send(b"\xfd")
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
 
     wait_until(lambda: letters(3) == Counter(SHAPES), processor.log_tail)
     assert letters(0) == Counter(SHAPES)

@@ -1,17 +1,9 @@
 """Metrics and readiness, as the health server shows them."""
 
-import pytest
-from prometheus_client import CollectorRegistry
-
 from statecast_service.health import HealthServer
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.settings import Settings
 from testkit.service_process import StatusClient
-
-
-@pytest.fixture
-def metrics() -> Metrics:
-    return Metrics(CollectorRegistry())
 
 
 def test_it_is_alive_before_it_is_ready(metrics: Metrics) -> None:

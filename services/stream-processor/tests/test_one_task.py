@@ -1,11 +1,9 @@
 """A real-time pipeline without `parallelism` runs in one task slot, unless its state has parts already (ADR 0068)."""
 
-from collections.abc import Callable
-
 import pytest
 
 from testkit.stream_processor.holders import Holders
-from testkit.stream_processor.process import Processor
+from testkit.stream_processor.process import ProcessorOf
 from testkit.stream_processor.truncated_positions import created, event, position, truncated
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -14,7 +12,7 @@ TWO_READERS_AND_TWICE_TWO_PARTS = 6.0
 
 
 def test_an_aggregate_runs_in_one_slot_and_is_exact_through_a_kill_and_a_truncation(
-    kafka: str, processor_of: Callable[..., Processor]
+    kafka: str, processor_of: ProcessorOf
 ) -> None:
     holders = Holders(kafka, processor_of)
     processor = holders.started()
@@ -35,7 +33,7 @@ def test_an_aggregate_runs_in_one_slot_and_is_exact_through_a_kill_and_a_truncat
     assert processor.stop() == 0
 
 
-def test_a_state_with_two_parts_goes_on_with_them(kafka: str, processor_of: Callable[..., Processor]) -> None:
+def test_a_state_with_two_parts_goes_on_with_them(kafka: str, processor_of: ProcessorOf) -> None:
     holders = Holders(kafka, processor_of)
     processor = holders.started(parallelism=2)
     holders.send(0, created(8, "p"))

@@ -60,8 +60,7 @@ def test_each_record_ends_in_one_way_and_a_log_that_runs_backwards_is_told(
         names = ("applied", "filtered", "duplicate", "superseded", "superseded_newer", "set_aside", "passed_over")
         return {each: processor.metric("stream_processor_records_total", pipeline=name, outcome=each) for each in names}
 
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     wait_until(lambda: sum(outcomes().values()) >= len(sent), lambda: f"{outcomes()}: {processor.log_tail()}")
 
     assert list(outcomes().values()) == [1, 1, 1, 1, 100, 1, 1]
@@ -99,14 +98,12 @@ def test_a_snapshot_that_comes_to_rows_from_before_is_told_once(
     def read_again() -> float:
         return processor.metric("stream_processor_snapshot_rows_total", pipeline=name)
 
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     send(read_by_snapshot(8, "700"), created(16, "701"), created(24, "702"))
     wait_until(lambda: counted("applied") == 3, processor.log_tail)
     assert read_again() == 0
     assert processor.stop() == 0
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     send(read_by_snapshot(800, "701"))
     wait_until(lambda: read_again() == 1, processor.log_tail)
 

@@ -1,7 +1,7 @@
 """Settings of a pipeline's file about its beginning and its writing, in the real program."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from stream_processor.settings import Settings
 from testkit.repository_files import DOMAINS
 from testkit.stream_processor.changes import invoice
 from testkit.stream_processor.loyalty import invoice_of
-from testkit.stream_processor.process import Processor, wait_until
+from testkit.stream_processor.process import ProcessorOf, wait_until
 from testkit.topics import Record, create_topic, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -68,7 +68,7 @@ def number_of(record: Record) -> str:
 
 @pytest.mark.long
 def test_each_route_begins_and_places_its_records_as_its_file_says(
-    kafka: str, tmp_path: Path, processor_of_files: Callable[..., Processor]
+    kafka: str, tmp_path: Path, processor_of_files: ProcessorOf
 ) -> None:
     prefix = uuid4().hex[:8]
     source, sinks = f"{prefix}-invoices", {name: f"{prefix}-{name}" for name in ("all", "since", "new")}
@@ -90,8 +90,7 @@ def test_each_route_begins_and_places_its_records_as_its_file_says(
         for name, start in starts.items()
     ]
     processor = processor_of_files(*files)
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     send(kafka, source, of_new("newest"))
     for sink in sinks.values():
         wait_until(lambda: "newest" in invoices_on(kafka, sink), lambda: processor.log)  # noqa: B023
@@ -116,7 +115,7 @@ def test_each_route_begins_and_places_its_records_as_its_file_says(
 
 @pytest.mark.long
 def test_a_group_is_written_once_for_what_a_batch_brings_and_its_state_has_the_memory_that_the_file_gives(
-    kafka: str, tmp_path: Path, processor_of_files: Callable[..., Processor], monkeypatch: pytest.MonkeyPatch
+    kafka: str, tmp_path: Path, processor_of_files: ProcessorOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prefix = uuid4().hex[:8]
     source, whole, cut = (f"{prefix}-{name}" for name in ("invoices", "whole", "cut"))

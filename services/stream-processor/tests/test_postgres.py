@@ -207,8 +207,7 @@ def test_a_kill_around_a_truncation_loses_nothing(
     database.execute("UPDATE positions SET client = 'client-late' WHERE position_id % 7 = 1")
     database.execute("TRUNCATE positions")
     database.execute(FILL)
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     database.execute("UPDATE positions SET amount = amount + 3 WHERE position_id % 2 = 1")
 
     is_exact()

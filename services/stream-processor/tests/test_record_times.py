@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import yaml
 from confluent_kafka import Producer
 
 from testkit.stream_processor.model import read_fenced
-from testkit.stream_processor.process import Processor, wait_until
+from testkit.stream_processor.process import Processor, ProcessorOf, wait_until
 from testkit.topics import create_topic, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -22,7 +21,7 @@ ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
 
 
 @pytest.fixture
-def processor(kafka: str, processor_of_files: Callable[..., Processor], tmp_path: Path) -> Processor:
+def processor(kafka: str, processor_of_files: ProcessorOf, tmp_path: Path) -> Processor:
     """Two pipelines over one table, in micro-batches and in real time."""
     create_topic(kafka, "times", 1, {"cleanup.policy": "compact", "min.compaction.lag.ms": "86400000", **ANY_TIME})
     create_topic(kafka, "times.dead-letter", 1)
@@ -47,8 +46,7 @@ def test_a_time_in_other_units_ends_nothing(kafka: str, processor: Processor) ->
     for unit, stamp in TIMES.items():
         producer.produce("times", json.dumps({"store_id": unit}), unit, timestamp=stamp)
     producer.flush()
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
 
     def times_of(name: str) -> dict[str, int | None]:
         states = read_fenced(read_topic(kafka, f"times-{name}"))

@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from statecast.orders.v1.order_pb2 import Order, OrderChange, OrderItem
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.model import by_customer, by_item, by_order, model, read_fenced, wait_for_state
-from testkit.stream_processor.process import Processor, wait_until
+from testkit.stream_processor.process import Processor, ProcessorOf, wait_until
 from testkit.topics import count_records, read_checkpointed, read_topic
 
 CHANGES = 6_000
@@ -75,7 +75,7 @@ def sums(tmp_path: Path) -> Path:
 
 
 def test_kills_of_driver_and_jvm_lose_nothing(
-    kafka: str, create_topics: Callable[..., None], start_processor: Callable[..., Processor], sums: Path
+    kafka: str, create_topics: Callable[..., None], start_processor: ProcessorOf, sums: Path
 ) -> None:
     prefix = f"{uuid4().hex[:8]}."
     create_topics(prefix, SUMS)

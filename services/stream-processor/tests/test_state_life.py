@@ -1,16 +1,14 @@
 """How much state deleted rows leave, and for how long."""
 
-from collections.abc import Callable
 from random import Random
 
 import pytest
 from confluent_kafka import Producer
 
-from stream_processor.pipeline.pipeline import Pipeline
 from testkit.stream_processor.changes import INVOICE_ROWS, change, invoice, invoice_change, order
-from testkit.stream_processor.micro_batches import BatchesOf
+from testkit.stream_processor.micro_batches import BatchesOf, PipelineOf
 from testkit.stream_processor.pipeline_files import latest_orders
-from testkit.stream_processor.process import Processor, wait_until
+from testkit.stream_processor.process import ProcessorOf, wait_until
 
 GROUPS = 2_000
 NAME = 32
@@ -24,7 +22,7 @@ ROWS = 20
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
-def test_what_is_left_of_groups_and_rows_is_small(batches_of: BatchesOf, shipped: Callable[..., Pipeline]) -> None:
+def test_what_is_left_of_groups_and_rows_is_small(batches_of: BatchesOf, shipped: PipelineOf) -> None:
     chance = Random(1)
     rows = [invoice(f"{chance.getrandbits(128):032x}") for _ in range(GROUPS)]
     for row in rows:
@@ -44,9 +42,7 @@ def test_what_is_left_of_groups_and_rows_is_small(batches_of: BatchesOf, shipped
 
 @pytest.mark.kafka
 @pytest.mark.long
-def test_rows_that_are_gone_are_forgotten_in_real_time_mode(
-    kafka: str, prefix: str, processor_of: Callable[..., Processor]
-) -> None:
+def test_rows_that_are_gone_are_forgotten_in_real_time_mode(kafka: str, prefix: str, processor_of: ProcessorOf) -> None:
     program = processor_of(latest_orders(prefix, forget_deleted="1s"), drain_s="0")
     producer = Producer({"bootstrap.servers": kafka})
 
@@ -60,8 +56,7 @@ def test_rows_that_are_gone_are_forgotten_in_real_time_mode(
         line = f'stream_processor_state_rows{{query="latest"}} {rows}.0'
         wait_until(lambda: line in program.get("/metrics")[1], lambda: program.get("/metrics")[1])
 
-    program.start()
-    program.wait_ready()
+    program.start_ready()
     names = [f"order-{number}" for number in range(ROWS)]
     send(1, *[(name, True) for name in names])
     held(ROWS)

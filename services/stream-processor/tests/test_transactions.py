@@ -14,7 +14,7 @@ from statecast.sales.v1.store_pb2 import Store
 from statecast.state.v1.state_pb2 import StateRecord
 from testkit.stream_processor.changes import START, change, invoice, order
 from testkit.stream_processor.model import read_fenced
-from testkit.stream_processor.process import Processor, wait_until
+from testkit.stream_processor.process import Processor, ProcessorOf, wait_until
 from testkit.topics import create_topic, read_checkpointed, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -69,7 +69,7 @@ def store(name: str, sequence: int) -> tuple[str, int, str, bytes]:
 
 
 @pytest.fixture
-def processor(kafka: str, start_processor: Callable[..., Processor], tmp_path: Path) -> Processor:
+def processor(kafka: str, start_processor: ProcessorOf, tmp_path: Path) -> Processor:
     """A pipeline of rows in micro-batches, one of changes and one that joins a table in real time."""
     for name in ("orders-by-key", "parcels-latest", "invoices-with-store"):
         create_topic(kafka, PREFIX + name, 1, {"cleanup.policy": "compact"})
@@ -106,8 +106,7 @@ def test_aborted_records_are_nowhere_and_an_open_transaction_holds_back_its_part
     writer, hanging = Writer(kafka, "writer"), Writer(kafka, "hanging")
     writer.write("commit", parcel("p1", "due"), parcel("p2", "due"), changed("o1", 1, 1), store("Kept", 1))
     writer.write("abort", parcel("p1", "paid"), parcel("p3", "paid"), changed("o1", 2, 2), store("Aborted", 2))
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     row = invoice("i1")
     row.store_id = "s"
     writer.write("abort", parcel("p2", "paid"), changed("o2", 2, 3))
@@ -137,8 +136,7 @@ def test_aborted_records_are_nowhere_and_an_open_transaction_holds_back_its_part
         count = len(read_topic(kafka, PREFIX + topic))
         wait_until(lambda: read_checkpointed(kafka, PREFIX + topic, 1) == count, lambda: processor.log[-3000:])  # noqa: B023  called at once
     assert processor.stop() == 0
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     writer.write("commit", parcel("p1", "sent"))
     wait_until(lambda: parcels()["p1"] == "sent", lambda: processor.log[-3000:])
     assert processor.stop() == 0

@@ -1,17 +1,15 @@
 """TRUNCATE in real-time mode, with a kill around it, and partitions of the topic that are read in any order."""
 
-from collections.abc import Callable
-
 import pytest
 
 from testkit.stream_processor.holders import Holders
-from testkit.stream_processor.process import Processor
+from testkit.stream_processor.process import ProcessorOf
 from testkit.stream_processor.truncated_positions import created, event, position, truncated
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1200)]
 
 
-def test_a_truncation_and_a_kill_leave_exact_sums(kafka: str, processor_of: Callable[..., Processor]) -> None:
+def test_a_truncation_and_a_kill_leave_exact_sums(kafka: str, processor_of: ProcessorOf) -> None:
     holders = Holders(kafka, processor_of)
     processor = holders.started(parallelism=2)
     holders.send(0, created(8, "p"), created(16, "q", "b"))

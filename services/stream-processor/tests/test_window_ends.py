@@ -1,6 +1,5 @@
 """Windows that end in real-time mode, with a kill around their end."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from uuid import uuid4
 
@@ -10,13 +9,13 @@ from confluent_kafka import Producer
 from statecast.sales.v1.hourly_sales_pb2 import HourlySales
 from testkit.stream_processor.changes import START, invoice, invoice_change
 from testkit.stream_processor.model import read_fenced
-from testkit.stream_processor.process import Processor, wait_until
+from testkit.stream_processor.process import ProcessorOf, wait_until
 from testkit.topics import create_topic, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1200)]
 
 
-def test_windows_end_through_a_kill_and_do_not_come_back(kafka: str, processor_of: Callable[..., Processor]) -> None:
+def test_windows_end_through_a_kill_and_do_not_come_back(kafka: str, processor_of: ProcessorOf) -> None:
     name = f"sales-{uuid4().hex[:8]}"
     source = f"{name}-invoices"
     for topic in (source, f"{source}.dead-letter", name):
@@ -51,8 +50,7 @@ def test_windows_end_through_a_kill_and_do_not_come_back(kafka: str, processor_o
     def wait_for(wanted: dict[str, int]) -> None:
         wait_until(lambda: windows() == wanted, lambda: f"{windows()} is not {wanted}: {processor.log[-3000:]}")
 
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     send(0, 0.25, 0.75)
     send(1, 0.8)
     wait_for({"11:30": 1, "12:00": 3, "12:30": 2})
@@ -64,7 +62,6 @@ def test_windows_end_through_a_kill_and_do_not_come_back(kafka: str, processor_o
     processor.kill()
     send(1, 3.6)
     send(0, 0.9)
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     wait_for({"14:30": 1, "15:00": 2, "15:30": 1})
     assert processor.stop() == 0

@@ -162,6 +162,11 @@ class ServiceProcess:
         reason = self.unready_reason()
         assert reason is None, f"{self.package} is not ready: {reason}\n{self.log_tail()}"
 
+    def start_ready(self) -> None:
+        """Starts the process, and waits until it is ready."""
+        self.start()
+        self.wait_ready()
+
     def wait_ready(self, timeout_s: float = 60.0) -> None:
         """Waits until the service is ready. Raises AssertionError when it has ended, or at the scaled time-out."""
         wait_until(lambda: not self.running or self.unready_reason() is None, self.log_tail, timeout_s)

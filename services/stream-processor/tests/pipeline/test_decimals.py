@@ -1,6 +1,5 @@
 """Texts that are decimals: the contract's option, and expressions on them without Spark."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from stream_processor.pipeline.fields import Contract, Scope, scope_of
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.pipeline.sql_expression import type_of
 from testkit.stream_processor import sales
+from testkit.stream_processor.micro_batches import PipelineOf
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def scope(contract: Contract) -> Scope:
 
 
 @pytest.fixture
-def check(contract: Contract) -> Callable[..., Pipeline]:
+def check(contract: Contract) -> PipelineOf:
     """Checks an aggregate of the sales' shops, with keys of its file replaced."""
 
     def checked(**replaced: object) -> Pipeline:
@@ -124,7 +124,7 @@ def test_what_is_no_number_does_not_go_with_it(scope: Scope, sql: str, problem: 
         type_of(sql, scope)
 
 
-def test_aggregates_group_and_sum_decimals(check: Callable[..., Pipeline]) -> None:
+def test_aggregates_group_and_sum_decimals(check: PipelineOf) -> None:
     sums = {"total": "sum(price * amount)", "average": "avg(price)", "sales": "sum(amount)"}
 
     check(keep={"aggregate": sums})
@@ -133,7 +133,7 @@ def test_aggregates_group_and_sum_decimals(check: Callable[..., Pipeline]) -> No
     check(group_by="price")
 
 
-def test_decimals_are_keys_and_sort_members(check: Callable[..., Pipeline]) -> None:
+def test_decimals_are_keys_and_sort_members(check: PipelineOf) -> None:
     keep = {"members": {"key": "sale_id", "sort": "price"}}
 
     key = ["sale_id", "price"]
@@ -166,8 +166,6 @@ def test_decimals_are_keys_and_sort_members(check: Callable[..., Pipeline]) -> N
         ({"group_by": "tax"}, r"tax does not fit the field shop\.v1\.Turnover\.tax"),
     ],
 )
-def test_what_does_not_fit_a_decimal_is_refused(
-    check: Callable[..., Pipeline], replaced: dict[str, object], problem: str
-) -> None:
+def test_what_does_not_fit_a_decimal_is_refused(check: PipelineOf, replaced: dict[str, object], problem: str) -> None:
     with pytest.raises(PipelineFileError, match=problem):
         check(**replaced)

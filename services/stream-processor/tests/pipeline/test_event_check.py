@@ -1,16 +1,15 @@
 """A pipeline of events, checked against the contract."""
 
-from collections.abc import Callable
-
 import pytest
 
 from statecast_domains.errors import PipelineFileError
-from stream_processor.pipeline.pipeline import Pipeline, explain
+from stream_processor.pipeline.pipeline import explain
+from testkit.stream_processor.micro_batches import PipelineOf
 
 EVENTS = {"topic": "pos-invoices", "message": "statecast.sales.v1.Invoice", "format": "events"}
 
 
-def test_events_are_explained_as_what_they_are(shipped: Callable[..., Pipeline]) -> None:
+def test_events_are_explained_as_what_they_are(shipped: PipelineOf) -> None:
     source = {**EVENTS, "values": "json"}
     same = {"deduplicate": {"by": "invoice_number", "within": "1h"}, "time": "created_at"}
 
@@ -43,7 +42,7 @@ def test_events_are_explained_as_what_they_are(shipped: Callable[..., Pipeline])
     ],
 )
 def test_names_of_events_that_do_not_fit_are_named(
-    shipped: Callable[..., Pipeline], name: str, more: dict[str, object], problem: str
+    shipped: PipelineOf, name: str, more: dict[str, object], problem: str
 ) -> None:
     source = {**EVENTS, **more}
 
@@ -51,7 +50,7 @@ def test_names_of_events_that_do_not_fit_are_named(
         shipped(name, source=source)
 
 
-def test_min_and_max_need_no_word_with_events_and_are_no_totals(shipped: Callable[..., Pipeline]) -> None:
+def test_min_and_max_need_no_word_with_events_and_are_no_totals(shipped: PipelineOf) -> None:
     totals = {"route": {"totals": {"total_points": "max(total_amount_cents)"}}}
 
     assert shipped("sales-by-store", source=EVENTS, keep={"aggregate": {"amount_cents": "max(total_amount_cents)"}})

@@ -1,12 +1,10 @@
 """The SQL expressions of a file, each in its place."""
 
-from collections.abc import Callable
-
 import pytest
 
 from statecast_domains.errors import PipelineFileError
-from stream_processor.pipeline.pipeline import Pipeline
 from testkit.stream_processor.changes import POSITION_CHANGES
+from testkit.stream_processor.micro_batches import PipelineOf
 
 
 @pytest.mark.parametrize(
@@ -23,7 +21,7 @@ from testkit.stream_processor.changes import POSITION_CHANGES
     ],
 )
 def test_an_expression_that_does_not_fit_its_place_is_told(
-    shipped: Callable[..., Pipeline], name: str, replaced: dict[str, object], problem: str
+    shipped: PipelineOf, name: str, replaced: dict[str, object], problem: str
 ) -> None:
     with pytest.raises(PipelineFileError, match=f"{name}.yaml: .*{problem}"):
         shipped(name, **replaced)
@@ -50,7 +48,7 @@ def test_an_expression_that_does_not_fit_its_place_is_told(
     ],
 )
 def test_an_aggregate_that_does_not_fit_its_field_is_told(
-    shipped: Callable[..., Pipeline], field: str, sql: str, problem: str
+    shipped: PipelineOf, field: str, sql: str, problem: str
 ) -> None:
     with pytest.raises(PipelineFileError, match=f"us-share-holders.yaml: .*{problem}"):
         shipped("us-share-holders", keep={"aggregate": {field: sql}})
@@ -71,7 +69,7 @@ def test_an_aggregate_that_does_not_fit_its_field_is_told(
     ],
 )
 def test_a_selection_that_does_not_fit_its_field_is_told(
-    shipped: Callable[..., Pipeline], name: str, field: str, sql: str, problem: str
+    shipped: PipelineOf, name: str, field: str, sql: str, problem: str
 ) -> None:
     with pytest.raises(PipelineFileError, match=f"{name}.yaml: .*{problem}"):
         shipped(name, select={field: sql})

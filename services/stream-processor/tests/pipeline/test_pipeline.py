@@ -1,12 +1,11 @@
 """The explanation of a pipeline for people."""
 
-from collections.abc import Callable
-
-from stream_processor.pipeline.pipeline import Pipeline, explain
+from stream_processor.pipeline.pipeline import explain
 from testkit.stream_processor.changes import INVOICE_CHANGES, INVOICE_ROWS
+from testkit.stream_processor.micro_batches import PipelineOf
 
 
-def test_members_are_told_from_source_to_sink(shipped: Callable[..., Pipeline]) -> None:
+def test_members_are_told_from_source_to_sink(shipped: PipelineOf) -> None:
     assert explain(shipped("matches-about-to-start")) == [
         "matches-about-to-start: members, from matches-about-to-start.yaml",
         "  read        matches: statecast.odds.v1.MatchChange as protobuf",
@@ -18,7 +17,7 @@ def test_members_are_told_from_source_to_sink(shipped: Callable[..., Pipeline]) 
     ]
 
 
-def test_an_aggregate_tells_its_numbers_and_its_window(shipped: Callable[..., Pipeline]) -> None:
+def test_an_aggregate_tells_its_numbers_and_its_window(shipped: PipelineOf) -> None:
     lines = explain(
         shipped("hourly-sales-by-store", source=INVOICE_ROWS, trigger={"mode": "micro-batch", "interval": "500ms"})
     )
@@ -34,14 +33,14 @@ def test_an_aggregate_tells_its_numbers_and_its_window(shipped: Callable[..., Pi
     assert lines[-1] == "  run         micro-batch, a batch every 500ms, of 100000 records at most"
 
 
-def test_an_aggregate_tells_when_its_windows_are_deleted(shipped: Callable[..., Pipeline]) -> None:
+def test_an_aggregate_tells_when_its_windows_are_deleted(shipped: PipelineOf) -> None:
     window = {"time": "created_at", "size": "1h", "hop": "10m", "lateness": "7d", "keep": "90d"}
     lines = explain(shipped("hourly-sales-by-store", window=window))
 
     assert "  window      1h every 10m by created_at; final 7d after its end, deleted 90d after it" in lines
 
 
-def test_a_route_tells_that_it_keeps_nothing(shipped: Callable[..., Pipeline]) -> None:
+def test_a_route_tells_that_it_keeps_nothing(shipped: PipelineOf) -> None:
     text = "\n".join(explain(shipped("masked-lines", source=INVOICE_CHANGES)))
 
     assert "  explode     lines: a record per element" in text
@@ -50,7 +49,7 @@ def test_a_route_tells_that_it_keeps_nothing(shipped: Callable[..., Pipeline]) -
     assert "remember" not in text
 
 
-def test_both_tables_of_a_join_are_told(shipped: Callable[..., Pipeline]) -> None:
+def test_both_tables_of_a_join_are_told(shipped: PipelineOf) -> None:
     lines = explain(shipped("stores-with-sales"))
 
     assert "  read        sales-by-store: statecast.sales.v1.StoreSales as table of state-record values" in lines
@@ -59,7 +58,7 @@ def test_both_tables_of_a_join_are_told(shipped: Callable[..., Pipeline]) -> Non
     assert sum("set aside" in each for each in lines) == 2
 
 
-def test_a_joined_table_is_told(shipped: Callable[..., Pipeline]) -> None:
+def test_a_joined_table_is_told(shipped: PipelineOf) -> None:
     table = "stores-by-key as store, by store_id: statecast.sales.v1.Store, followed as a table"
 
     assert f"  join        {table}" in explain(shipped("invoices-with-store"))

@@ -1,7 +1,7 @@
 """Which records of a keyed topic cannot be written again."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -17,8 +17,10 @@ from stream_processor.run.plan import plan
 from stream_processor.run.topics import read_records
 from stream_processor.run.watch import WatchedQuery
 from testkit import topics
+from testkit.pytest_plugin import CreateTopic
 from testkit.secured_broker import SecuredBroker, secured_broker
 from testkit.stream_processor.fakes import FakeQuery
+from testkit.stream_processor.micro_batches import PipelineOf
 from testkit.stream_processor.process import wait_until
 
 
@@ -69,7 +71,7 @@ class Run:
 
 
 @pytest.fixture
-def run(shipped: Callable[..., Pipeline]) -> Run:
+def run(shipped: PipelineOf) -> Run:
     return Run(shipped("orders-by-key"))
 
 
@@ -147,7 +149,7 @@ def test_a_broker_that_is_away_is_asked_again(run: Run) -> None:
 
 @pytest.mark.kafka
 def test_what_is_published_are_the_committed_offsets_of_a_group(
-    brokers: KafkaSettings, kafka: str, create_topic: Callable[..., str]
+    brokers: KafkaSettings, kafka: str, create_topic: CreateTopic
 ) -> None:
     topic, group = create_topic("keyed", partitions=2), CheckpointedGroup(brokers)
     reader = Consumer({"bootstrap.servers": kafka, "group.id": "stream-processor.checkpointed"})

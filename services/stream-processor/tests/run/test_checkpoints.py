@@ -1,7 +1,7 @@
 """A checkpoint is used only by a pipeline of the same meaning."""
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from stream_processor.run.checkpoints import Checkpoints, LocalFiles, claim
 from stream_processor.run.plan import QueryPlan, TopicState, plan, topics_of
 from testkit.stream_processor import sales
 from testkit.stream_processor.changes import POSITION_CHANGES
+from testkit.stream_processor.micro_batches import PipelineOf
 
 BY_KEY = "orders-by-key"
 RELEASED_NOTES = Path(__file__).with_name("released_notes")
@@ -60,7 +61,7 @@ def place(tmp_path: Path) -> Place:
 
 
 @pytest.fixture
-def claimed(place: Place, shipped: Callable[..., Pipeline]) -> Place:
+def claimed(place: Place, shipped: PipelineOf) -> Place:
     """A place in which orders-by-key has a checkpoint."""
     place.make(shipped(BY_KEY))
     return place
@@ -78,9 +79,7 @@ def claimed(place: Place, shipped: Callable[..., Pipeline]) -> Place:
         {"sink": {"topic": BY_KEY, "producer": {"compression": "zstd", "linger": "50ms"}}},
     ],
 )
-def test_the_same_meaning_goes_on(
-    claimed: Place, shipped: Callable[..., Pipeline], replaced: dict[str, object]
-) -> None:
+def test_the_same_meaning_goes_on(claimed: Place, shipped: PipelineOf, replaced: dict[str, object]) -> None:
     claimed.claim(shipped(BY_KEY, **replaced))
 
 
@@ -94,9 +93,7 @@ def test_the_same_meaning_goes_on(
         ({"parallelism": 4}, "parallelism"),
     ],
 )
-def test_another_meaning_is_refused(
-    claimed: Place, shipped: Callable[..., Pipeline], replaced: dict[str, object], key: str
-) -> None:
+def test_another_meaning_is_refused(claimed: Place, shipped: PipelineOf, replaced: dict[str, object], key: str) -> None:
     with pytest.raises(PipelineChangedError, match=f"orders-by-key.yaml: {key}: changed since the checkpoint"):
         claimed.claim(shipped(BY_KEY, **replaced))
 
@@ -146,26 +143,24 @@ def test_a_state_that_has_not_counted_the_values_of_a_sum_is_refused(place: Plac
         place.claim(may_be_unset)
 
 
-def test_the_epoch_of_a_restored_database_goes_on(place: Place, shipped: Callable[..., Pipeline]) -> None:
+def test_the_epoch_of_a_restored_database_goes_on(place: Place, shipped: PipelineOf) -> None:
     source = {"topic": "orders", "message": "statecast.orders.v1.OrderChange", "format": "debezium-json"}
 
     place.make(shipped(BY_KEY, source={**source, "epoch": 1}))
     place.claim(shipped(BY_KEY, source={**source, "epoch": 2}))
 
 
-def test_a_sink_with_other_partitions_is_refused(claimed: Place, shipped: Callable[..., Pipeline]) -> None:
+def test_a_sink_with_other_partitions_is_refused(claimed: Place, shipped: PipelineOf) -> None:
     with pytest.raises(PipelineChangedError, match=r"sink\.partitions: changed"):
         claimed.claim(shipped(BY_KEY), orders_by_key=8)
 
 
-def test_a_pipeline_without_state_may_be_given_more_tasks(place: Place, shipped: Callable[..., Pipeline]) -> None:
+def test_a_pipeline_without_state_may_be_given_more_tasks(place: Place, shipped: PipelineOf) -> None:
     place.make(shipped("home-delivery", parallelism=2))
     place.claim(shipped("home-delivery", parallelism=4))
 
 
-def test_a_state_keeps_its_parts_where_the_file_does_not_say_how_many(
-    place: Place, shipped: Callable[..., Pipeline]
-) -> None:
+def test_a_state_keeps_its_parts_where_the_file_does_not_say_how_many(place: Place, shipped: PipelineOf) -> None:
     by_item = shipped("orders-by-item")
     place.make(shipped("orders-by-item", parallelism=2))
 
@@ -174,23 +169,19 @@ def test_a_state_keeps_its_parts_where_the_file_does_not_say_how_many(
     assert place.claimed(by_item).parallelism == 1
 
 
-def test_without_the_checkpoint_any_meaning_begins_anew(claimed: Place, shipped: Callable[..., Pipeline]) -> None:
+def test_without_the_checkpoint_any_meaning_begins_anew(claimed: Place, shipped: PipelineOf) -> None:
     (claimed.directory / BY_KEY).rmdir()
 
     claimed.claim(shipped(BY_KEY, group_by="customer_id"))
 
 
 @pytest.mark.parametrize(("topic", "key"), [("orders", r"source\.topic\.id"), (BY_KEY, r"sink\.topic\.id")])
-def test_a_topic_that_was_made_anew_is_refused(
-    claimed: Place, shipped: Callable[..., Pipeline], topic: str, key: str
-) -> None:
+def test_a_topic_that_was_made_anew_is_refused(claimed: Place, shipped: PipelineOf, topic: str, key: str) -> None:
     with pytest.raises(PipelineChangedError, match=f"{key}: changed"):
         claimed.claim(shipped(BY_KEY), ids={topic: "C"})
 
 
-def test_a_joined_table_that_was_made_anew_or_is_joined_otherwise_is_refused(
-    place: Place, shipped: Callable[..., Pipeline]
-) -> None:
+def test_a_joined_table_that_was_made_anew_or_is_joined_otherwise_is_refused(place: Place, shipped: PipelineOf) -> None:
     join = shipped("stores-with-sales")
     sides = {"topic": "sales-by-store", "message": "statecast.sales.v1.StoreSales", "as": "sales", "type": "outer"}
     place.make(join)
@@ -202,9 +193,7 @@ def test_a_joined_table_that_was_made_anew_or_is_joined_otherwise_is_refused(
         place.claim(shipped("stores-with-sales", table_join=sides))
 
 
-def test_a_checkpoint_keeps_its_epoch_and_the_next_one_has_a_higher(
-    claimed: Place, shipped: Callable[..., Pipeline]
-) -> None:
+def test_a_checkpoint_keeps_its_epoch_and_the_next_one_has_a_higher(claimed: Place, shipped: PipelineOf) -> None:
     again = claimed.claim(shipped(BY_KEY))
     (claimed.directory / BY_KEY).rmdir()
 
@@ -212,7 +201,7 @@ def test_a_checkpoint_keeps_its_epoch_and_the_next_one_has_a_higher(
 
 
 def test_sums_begin_above_all_epochs_of_their_topic_and_end_with_those_of_a_later_checkpoint(
-    place: Place, shipped: Callable[..., Pipeline]
+    place: Place, shipped: PipelineOf
 ) -> None:
     holders = shipped("us-share-holders", source=POSITION_CHANGES)
 
@@ -225,7 +214,7 @@ def test_sums_begin_above_all_epochs_of_their_topic_and_end_with_those_of_a_late
 
 @pytest.mark.parametrize("values", ["json", "protobuf", "state-record"])
 def test_more_partitions_are_refused_where_the_offset_is_the_order(
-    place: Place, shipped: Callable[..., Pipeline], values: str
+    place: Place, shipped: PipelineOf, values: str
 ) -> None:
     rows = {"topic": "orders", "message": "statecast.orders.v1.Order", "format": "table", "values": values}
     pipeline = shipped(BY_KEY, source=rows)
@@ -239,7 +228,7 @@ def test_more_partitions_are_refused_where_the_offset_is_the_order(
 
 
 @pytest.mark.parametrize("name", [file.stem for file in sorted(RELEASED_NOTES.iterdir())])
-def test_a_checkpoint_of_the_last_release_goes_on(place: Place, shipped: Callable[..., Pipeline], name: str) -> None:
+def test_a_checkpoint_of_the_last_release_goes_on(place: Place, shipped: PipelineOf, name: str) -> None:
     """If this fails, each checkpoint of 0.3.0 is refused at the upgrade (docs/compatibility.md)."""
     shutil.copy(RELEASED_NOTES / f"{name}.json", place.directory)
     (place.directory / name).mkdir()
@@ -247,7 +236,7 @@ def test_a_checkpoint_of_the_last_release_goes_on(place: Place, shipped: Callabl
     assert place.claim(shipped(name)) == 1
 
 
-def test_a_state_of_another_form_is_refused(claimed: Place, shipped: Callable[..., Pipeline]) -> None:
+def test_a_state_of_another_form_is_refused(claimed: Place, shipped: PipelineOf) -> None:
     note = claimed.directory / f"{BY_KEY}.json"
     note.write_text(note.read_text().replace('"state": 5', '"state": 6'))
 
@@ -256,9 +245,7 @@ def test_a_state_of_another_form_is_refused(claimed: Place, shipped: Callable[..
 
 
 @pytest.mark.parametrize("content", ["{", "\xff", "[]", "null", ""])
-def test_a_damaged_note_is_named_with_the_remedy(
-    claimed: Place, shipped: Callable[..., Pipeline], content: str
-) -> None:
+def test_a_damaged_note_is_named_with_the_remedy(claimed: Place, shipped: PipelineOf, content: str) -> None:
     (claimed.directory / f"{BY_KEY}.json").write_bytes(content.encode("latin-1"))
 
     with pytest.raises(NoteDamagedError, match=r"/orders-by-key\.json is no.* put it back from a backup, or make a"):

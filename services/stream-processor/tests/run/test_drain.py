@@ -1,7 +1,6 @@
 """Stopping in the middle of a flow: written records are checkpointed, so that none is written twice."""
 
 from collections import Counter
-from collections.abc import Callable
 from threading import Event, Thread
 
 import pytest
@@ -10,7 +9,7 @@ from confluent_kafka import Producer
 from statecast.state.v1.state_pb2 import StateRecord
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.pipeline_files import latest_orders
-from testkit.stream_processor.process import Processor, wait_until
+from testkit.stream_processor.process import Processor, ProcessorOf, wait_until
 from testkit.topics import read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(600)]
@@ -39,22 +38,20 @@ class Flow:
 
 
 @pytest.fixture
-def processor(processor_of: Callable[..., Processor], prefix: str) -> Processor:
+def processor(processor_of: ProcessorOf, prefix: str) -> Processor:
     return processor_of(latest_orders(prefix, checkpoint="60s"), drain_s="50")
 
 
 def test_after_a_stop_and_a_start_no_record_is_written_twice(kafka: str, prefix: str, processor: Processor) -> None:
     flow = Flow(kafka, f"{prefix}orders")
     thread = Thread(target=flow.run)
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     thread.start()
     try:
         wait_until(lambda: len(written(kafka, prefix)) > ROWS, lambda: processor.log)
         assert processor.stop() == 0
         before = len(written(kafka, prefix))
-        processor.start()
-        processor.wait_ready()
+        processor.start_ready()
         wait_until(lambda: len(written(kafka, prefix)) > before, lambda: processor.log)
     finally:
         flow.end()
@@ -73,8 +70,7 @@ def written(bootstrap: str, prefix: str) -> list[int]:
 
 
 def test_partitions_without_records_end_their_batch_too(kafka: str, prefix: str, processor: Processor) -> None:
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
 
     assert processor.stop() == 0
     assert '"event": "drained"' in processor.log

@@ -1,6 +1,6 @@
 """The real program with its checkpoints at a URI."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,14 @@ from testkit.ports import free_ports
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.model import by_order, model, wait_for_state
 from testkit.stream_processor.pipeline_files import latest_orders
-from testkit.stream_processor.process import Processor, wait_until
+from testkit.stream_processor.process import Processor, ProcessorOf, wait_until
 from testkit.topics import read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
-def start(tmp_path: Path, kafka: str, prefix: str) -> Iterator[Callable[..., Processor]]:
+def start(tmp_path: Path, kafka: str, prefix: str) -> Iterator[ProcessorOf]:
     """Starts a process with its own log; all processes share one place for their checkpoints."""
     processors: list[Processor] = []
 
@@ -39,9 +39,7 @@ def start(tmp_path: Path, kafka: str, prefix: str) -> Iterator[Callable[..., Pro
         each.close()
 
 
-def test_a_restart_goes_on_and_nobody_else_does(
-    kafka: str, prefix: str, start: Callable[..., Processor], tmp_path: Path
-) -> None:
+def test_a_restart_goes_on_and_nobody_else_does(kafka: str, prefix: str, start: ProcessorOf, tmp_path: Path) -> None:
     changes = [change(None, order(f"order-{number}"), number) for number in range(1, 5)]
     producer = Producer({"bootstrap.servers": kafka})
     read_state = partial(read_topic, kafka, f"{prefix}orders-by-key")

@@ -1,7 +1,7 @@
 """A process is killed in the first batch of its queries, wherever that has come to; the next one goes on by itself."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -14,7 +14,7 @@ from statecast.orders.v1.order_pb2 import OrderChange
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.model import by_order, model, wait_for_state
 from testkit.stream_processor.pipeline_files import latest_orders
-from testkit.stream_processor.process import Processor, wait_until
+from testkit.stream_processor.process import ProcessorOf, wait_until
 from testkit.topics import create_topic, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
@@ -64,9 +64,7 @@ KILLS = {name.replace("_", "-"): leave for name, leave in vars(Checkpoint).items
 """By names of pipelines."""
 
 
-def test_queries_go_on_from_whatever_a_kill_leaves(
-    kafka: str, tmp_path: Path, processor_of_files: Callable[..., Processor]
-) -> None:
+def test_queries_go_on_from_whatever_a_kill_leaves(kafka: str, tmp_path: Path, processor_of_files: ProcessorOf) -> None:
     prefix = f"{uuid4().hex[:8]}."
     names = [*KILLS, COMMITTED]
     for topic in ("orders", "orders.dead-letter", *names):

@@ -19,6 +19,8 @@ from stream_processor.run.letters import CountedChanges, DeadLetter, DeadLetterL
 from stream_processor.run.topics import Topics
 from stream_processor.steps.dead_letters import OFFSET, PARTITION, PIPELINES
 from stream_processor.steps.dead_letters import TOPIC as TOPIC_HEADER
+from testkit.pytest_plugin import CreateTopic
+from testkit.stream_processor.micro_batches import PipelineOf
 from testkit.stream_processor.process import wait_until
 
 TOPIC = "orders.dead-letter"
@@ -74,7 +76,7 @@ class Count:
 
 
 @pytest.fixture
-def count(tmp_path: Path, shipped: Callable[..., Pipeline]) -> Count:
+def count(tmp_path: Path, shipped: PipelineOf) -> Count:
     return Count(tmp_path, [shipped(BY_KEY), shipped(BY_ITEM, dead_letters={"limit": 5})])
 
 
@@ -95,7 +97,7 @@ def test_the_count_of_the_last_release_goes_on(count: Count, tmp_path: Path) -> 
     assert count.counted == 2
 
 
-def test_a_join_counts_the_letters_of_each_of_its_tables(tmp_path: Path, shipped: Callable[..., Pipeline]) -> None:
+def test_a_join_counts_the_letters_of_each_of_its_tables(tmp_path: Path, shipped: PipelineOf) -> None:
     limits = DeadLetterLimits(
         [shipped("stores-with-sales")], lambda _: {}, lambda *_: [], Checkpoints(str(tmp_path), LocalFiles())
     )
@@ -245,9 +247,7 @@ def test_a_stop_ends_the_count_which_goes_on_from_there(count: Count) -> None:
     assert count.check()[BY_ITEM].startswith("6 dead letters")
 
 
-def test_all_partitions_are_read_to_their_ends(
-    brokers: KafkaSettings, kafka: str, create_topic: Callable[..., str]
-) -> None:
+def test_all_partitions_are_read_to_their_ends(brokers: KafkaSettings, kafka: str, create_topic: CreateTopic) -> None:
     topic = create_topic("letters", partitions=3)
     producer = Producer({"bootstrap.servers": kafka})
     for value, partition in ((b"a", 0), (b"b", 0), (None, 2)):
@@ -260,11 +260,11 @@ def test_all_partitions_are_read_to_their_ends(
     assert {(each.key, each.reason, each.origin) for each in letters} == {(b"key", "why", None)}
 
 
-def test_an_empty_topic_has_no_letters(brokers: KafkaSettings, create_topic: Callable[..., str]) -> None:
+def test_an_empty_topic_has_no_letters(brokers: KafkaSettings, create_topic: CreateTopic) -> None:
     assert list(read_dead_letters(brokers, create_topic("letters", partitions=1), {})) == []
 
 
-def test_a_topic_says_how_large_a_record_it_takes(brokers: KafkaSettings, create_topic: Callable[..., str]) -> None:
+def test_a_topic_says_how_large_a_record_it_takes(brokers: KafkaSettings, create_topic: CreateTopic) -> None:
     plain, large = create_topic("plain"), create_topic("large", max_message_bytes="6000000")
     topics = Topics(brokers)
     wait_until(lambda: topics.missing({plain: [], large: []}) is None, lambda: "the topics do not appear")

@@ -1,30 +1,24 @@
 """Counts and measures the records of the sinks."""
 
 import time
-from collections.abc import Callable
 from unittest.mock import Mock
 
 import pytest
 from confluent_kafka import KafkaException, Producer
-from prometheus_client import CollectorRegistry
 
 from statecast.state.v1.state_pb2 import StateRecord
 from statecast_service.kafka import KafkaSettings
 from stream_processor.metrics import Metrics
-from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run.output import MAX_SAMPLE, RECENT_LOOKS, Output, SinkTail, lag_of, summary
 from stream_processor.run.plan import QueryPlan, plan, topics_of
 from stream_processor.steps.encode import TOMBSTONE_HEADER
+from testkit.pytest_plugin import CreateTopic
 from testkit.stream_processor.fakes import FakeTail
+from testkit.stream_processor.micro_batches import PipelineOf
 
 
 @pytest.fixture
-def metrics() -> Metrics:
-    return Metrics(CollectorRegistry())
-
-
-@pytest.fixture
-def plans(shipped: Callable[..., Pipeline]) -> list[QueryPlan]:
+def plans(shipped: PipelineOf) -> list[QueryPlan]:
     """The queries `keyed`, which writes StateRecords to a topic of that name, and `plain`, which writes messages."""
     pipelines = [
         shipped("orders-by-key", name="keyed", sink={"topic": "keyed"}),
@@ -78,7 +72,7 @@ def producer(kafka: str) -> Producer:
 
 
 @pytest.fixture
-def topic(create_topic: Callable[..., str], producer: Producer) -> str:
+def topic(create_topic: CreateTopic, producer: Producer) -> str:
     """A topic with a record on each partition, so that they have leaders."""
     topic = create_topic("keyed", partitions=2)
     for partition in (0, 1):

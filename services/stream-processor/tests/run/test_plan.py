@@ -1,6 +1,5 @@
 """Which queries pipelines become, and the task slots that they need."""
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
@@ -20,13 +19,14 @@ from stream_processor.run.plan import (
     topics_of,
 )
 from testkit.stream_processor.changes import POSITION_CHANGES
+from testkit.stream_processor.micro_batches import PipelineOf
 
 PARTITIONS = {"orders": 4, "orders-by-key": 3, "orders-by-item": 5, "orders.dead-letter": 1}
 BY_NUMBER = {"by": "invoice_number", "within": "1h"}
 
 
 @pytest.fixture
-def both(shipped: Callable[..., Pipeline]) -> list[Pipeline]:
+def both(shipped: PipelineOf) -> list[Pipeline]:
     return [shipped("orders-by-key"), shipped("orders-by-item")]
 
 
@@ -46,14 +46,14 @@ def test_each_pipeline_is_a_query(both: list[Pipeline]) -> None:
 
 @pytest.mark.parametrize(("parallelism", "tasks"), [(None, 1), (1, 1), (3, 3 + 3), (8, 4 + 8)])
 def test_a_file_says_how_many_tasks_read_and_keep_state(
-    shipped: Callable[..., Pipeline], parallelism: int | None, tasks: int
+    shipped: PipelineOf, parallelism: int | None, tasks: int
 ) -> None:
     [planned] = plan([shipped("orders-by-key", parallelism=parallelism)], PARTITIONS)
 
     assert (planned.tasks, planned.source_partitions) == (tasks, 4)
 
 
-def test_an_aggregate_shuffles_twice_and_a_route_never(shipped: Callable[..., Pipeline]) -> None:
+def test_an_aggregate_shuffles_twice_and_a_route_never(shipped: PipelineOf) -> None:
     aggregate, route = shipped("us-share-holders", source=POSITION_CHANGES), shipped("home-delivery")
     topics = topics_of([aggregate, route])
 
@@ -81,7 +81,7 @@ def test_a_query_begins_where_its_file_says(both: list[Pipeline]) -> None:
     }
 
 
-def test_tables_are_wanted_too(shipped: Callable[..., Pipeline]) -> None:
+def test_tables_are_wanted_too(shipped: PipelineOf) -> None:
     assert "stores-by-key" in topics_of([shipped("invoices-with-store")])
 
 
@@ -118,13 +118,13 @@ def test_the_shipped_pipelines_run_together(both: list[Pipeline]) -> None:
     ],
 )
 def test_pipelines_that_disturb_each_other_are_refused(
-    shipped: Callable[..., Pipeline], replaced: dict[str, object], problem: str
+    shipped: PipelineOf, replaced: dict[str, object], problem: str
 ) -> None:
     with pytest.raises(PipelineFileError, match=f"orders-by-item.yaml: {problem}"):
         check_together([shipped("orders-by-key"), shipped("orders-by-item", **replaced)])
 
 
-def chained(shipped: Callable[..., Pipeline], name: str, source: str, sink: str, **more: str) -> Pipeline:
+def chained(shipped: PipelineOf, name: str, source: str, sink: str, **more: str) -> Pipeline:
     """Returns a pipeline of orders from one keyed topic to another."""
     table = {"topic": source, "message": "statecast.orders.v1.Order", "format": "table", **more}
     return shipped("orders-by-key", name=name, source=table, sink={"topic": sink})
@@ -142,7 +142,7 @@ STORES_OF = {"topic": "stores", "message": "statecast.sales.v1.Store", "format":
     ],
 )
 def test_a_topic_without_the_rows_of_a_join_is_refused(
-    shipped: Callable[..., Pipeline], replaced: dict[str, object], problem: str
+    shipped: PipelineOf, replaced: dict[str, object], problem: str
 ) -> None:
     joining = shipped("invoices-with-store")
     check_together([shipped("stores-by-key"), joining])
@@ -151,7 +151,7 @@ def test_a_topic_without_the_rows_of_a_join_is_refused(
         check_together([shipped("stores-by-key", **replaced), joining])
 
 
-def test_what_a_pipeline_writes_may_be_anothers_table(shipped: Callable[..., Pipeline]) -> None:
+def test_what_a_pipeline_writes_may_be_anothers_table(shipped: PipelineOf) -> None:
     chain = [shipped("orders-by-key"), chained(shipped, "again", "orders-by-key", "again")]
 
     check_together(chain)
@@ -163,7 +163,7 @@ def test_what_a_pipeline_writes_may_be_anothers_table(shipped: Callable[..., Pip
     assert plan([by_offset], dict.fromkeys(topics_of([by_offset]), 1))[0].counts
 
 
-def test_a_table_join_reads_two_topics_in_one_query(shipped: Callable[..., Pipeline]) -> None:
+def test_a_table_join_reads_two_topics_in_one_query(shipped: PipelineOf) -> None:
     join = shipped("stores-with-sales")
     partitions = {"stores-by-key": 2, "sales-by-store": 1, "stores-with-sales": 4}
     topics = topics_of([join])
@@ -179,7 +179,7 @@ def test_a_table_join_reads_two_topics_in_one_query(shipped: Callable[..., Pipel
     assert access["sales-by-store.dead-letter"] == {"Read", "Write", "DescribeConfigs"}
 
 
-def test_both_sides_of_a_join_must_be_what_their_writers_write(shipped: Callable[..., Pipeline]) -> None:
+def test_both_sides_of_a_join_must_be_what_their_writers_write(shipped: PipelineOf) -> None:
     sales = {"topic": "sales-by-store", "message": "statecast.sales.v1.StoreSales", "as": "sales"}
     chain = [shipped("stores-by-key"), shipped("sales-by-store")]
     check_together([*chain, shipped("stores-with-sales")])
@@ -193,7 +193,7 @@ def test_both_sides_of_a_join_must_be_what_their_writers_write(shipped: Callable
             check_together([*chain, shipped("stores-with-sales", table_join=wrong, select={"store": "row"})])
 
 
-def test_a_cycle_through_a_joined_table_is_named(shipped: Callable[..., Pipeline]) -> None:
+def test_a_cycle_through_a_joined_table_is_named(shipped: PipelineOf) -> None:
     sink = {"topic": "sales-by-store", "message": "statecast.sales.v1.StoreSales"}
     table = {"topic": "stores-with-sales", "message": "statecast.sales.v1.StoreWithSales", "format": "table"}
     select = {"store_id": "store.store_id"}
@@ -203,7 +203,7 @@ def test_a_cycle_through_a_joined_table_is_named(shipped: Callable[..., Pipeline
         check_together([shipped("stores-with-sales"), back])
 
 
-def test_a_cycle_is_named(shipped: Callable[..., Pipeline]) -> None:
+def test_a_cycle_is_named(shipped: PipelineOf) -> None:
     names = [("one", "c", "a"), ("two", "a", "b"), ("three", "b", "c")]
 
     with pytest.raises(
@@ -221,7 +221,7 @@ def test_a_cycle_is_named(shipped: Callable[..., Pipeline]) -> None:
     ],
 )
 def test_a_table_that_its_writer_does_not_write_is_refused(
-    shipped: Callable[..., Pipeline], writer: str, more: dict[str, str], problem: str
+    shipped: PipelineOf, writer: str, more: dict[str, str], problem: str
 ) -> None:
     first = shipped(writer)
 
@@ -242,7 +242,7 @@ LETTER = {"message": "statecast.sales.v1.HomeDelivery", "format": "events", "ded
     ],
 )
 def test_records_of_a_route_are_events_that_may_come_twice(
-    shipped: Callable[..., Pipeline], writer: str, more: dict[str, object], problem: str
+    shipped: PipelineOf, writer: str, more: dict[str, object], problem: str
 ) -> None:
     first = shipped(writer)
     reader = shipped(
@@ -258,7 +258,7 @@ def test_records_of_a_route_are_events_that_may_come_twice(
         check_together([first, reader])
 
 
-def test_what_an_event_stood_for_is_not_asked_on_the_way(shipped: Callable[..., Pipeline]) -> None:
+def test_what_an_event_stood_for_is_not_asked_on_the_way(shipped: PipelineOf) -> None:
     events = {"topic": "orders", "message": "statecast.sales.v1.Invoice", "format": "events"}
     same = {**events, "deduplicate": BY_NUMBER}
     names = ("home-delivery", "invoices-by-store", "rewards-by-customer")
@@ -271,13 +271,13 @@ def test_realtime_queries_hold_all_their_tasks(both: list[Pipeline]) -> None:
     assert slots_needed(plan(both, PARTITIONS)) == 4 + 1
 
 
-def test_micro_batch_queries_take_no_slot_from_realtime_ones(shipped: Callable[..., Pipeline]) -> None:
+def test_micro_batch_queries_take_no_slot_from_realtime_ones(shipped: PipelineOf) -> None:
     realtime, batched = (shipped("orders-by-key", trigger={"mode": mode}) for mode in ("realtime", "micro-batch"))
 
     assert slots_needed([plan([realtime], PARTITIONS)[0], plan([batched], PARTITIONS)[0]]) == 4 + 4
 
 
-def test_micro_batch_queries_alone_share_a_few(shipped: Callable[..., Pipeline]) -> None:
+def test_micro_batch_queries_alone_share_a_few(shipped: PipelineOf) -> None:
     batched = shipped("orders-by-key", trigger={"mode": "micro-batch"})
 
     assert slots_needed(plan([batched], PARTITIONS)) == 2

@@ -1,6 +1,5 @@
 """Debezium's JSON in real-time mode, and dead letters that are replayed after their cause is fixed."""
 
-from collections.abc import Callable
 from functools import partial
 from uuid import uuid4
 
@@ -11,7 +10,7 @@ from stream_processor.steps.dead_letters import OFFSET, REASON, TRUNCATED
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.debezium import debezium
 from testkit.stream_processor.model import by_order, model, wait_for_state
-from testkit.stream_processor.process import Processor, wait_until
+from testkit.stream_processor.process import Processor, ProcessorOf, wait_until
 from testkit.topics import configure_topic, create_topic, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
@@ -30,7 +29,7 @@ def prefix(kafka: str) -> str:
 
 
 @pytest.fixture
-def processor(processor_of: Callable[..., Processor], prefix: str) -> Processor:
+def processor(processor_of: ProcessorOf, prefix: str) -> Processor:
     content = {
         "name": "orders-by-key",
         "source": {
@@ -51,8 +50,7 @@ def test_a_row_that_was_too_large_is_put_back_when_its_topic_takes_it(
     kafka: str, prefix: str, processor: Processor
 ) -> None:
     source, letters, keyed = (f"{prefix}{name}" for name in ("orders", "orders.dead-letter", "orders-by-key"))
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     large = order("large")
     large.tracking_number = "x" * 5_000_000
     small = [
@@ -78,8 +76,7 @@ def test_a_row_that_was_too_large_is_put_back_when_its_topic_takes_it(
 
     assert processor.stop() == 0
     configure_topic(kafka, keyed, "max.message.bytes", "8000000")
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     assert '"replayed": 1' in processor.run_command("replay-dead-letters", "--reason", "max.message.bytes", "--dry-run")
     output = processor.run_command("replay-dead-letters", "--reason", "max.message.bytes")
     assert '"replayed": 1' in output

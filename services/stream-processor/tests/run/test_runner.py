@@ -11,7 +11,7 @@ from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.steps.dead_letters import OFFSET, PIPELINES, REASON
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.model import by_customer, by_item, by_order, model, wait_for_state
-from testkit.stream_processor.process import Processor, wait_until
+from testkit.stream_processor.process import ProcessorOf, wait_until
 from testkit.topics import read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -26,7 +26,7 @@ def prefix() -> str:
 
 
 def test_changes_become_keyed_records_and_poison_becomes_dead_letters(
-    kafka: str, prefix: str, create_topics: Callable[[str], None], start_processor: Callable[..., Processor]
+    kafka: str, prefix: str, create_topics: Callable[[str], None], start_processor: ProcessorOf
 ) -> None:
     processor = start_processor(prefix)
     processor.start()
@@ -63,13 +63,12 @@ def test_changes_become_keyed_records_and_poison_becomes_dead_letters(
 
 
 def test_too_many_dead_letters_stop_it_until_they_are_accepted(
-    kafka: str, prefix: str, create_topics: Callable[[str], None], start_processor: Callable[..., Processor]
+    kafka: str, prefix: str, create_topics: Callable[[str], None], start_processor: ProcessorOf
 ) -> None:
     create_topics(prefix)
     replaced = {"dead_letters": {"limit": 1}, "trigger": {"mode": "micro-batch", "interval": "500ms"}}
     processor = start_processor(prefix, replaced)
-    processor.start()
-    processor.wait_ready()
+    processor.start_ready()
     producer = Producer({"bootstrap.servers": kafka})
     for _ in range(2):
         producer.produce(f"{prefix}orders", value=None)

@@ -1,20 +1,19 @@
 """Snapshots that come to a pipeline with older rows."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
-from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run.checkpoints import Checkpoints, LocalFiles
 from stream_processor.run.plan import QueryPlan, plan
 from stream_processor.run.snapshots import Snapshots
+from testkit.stream_processor.micro_batches import PipelineOf
 
 
 @pytest.fixture
-def planned(shipped: Callable[..., Pipeline]) -> QueryPlan:
+def planned(shipped: PipelineOf) -> QueryPlan:
     [planned] = plan([shipped("orders-by-key")], {"orders": 4, "orders-by-key": 4, "orders.dead-letter": 1})
     return planned
 

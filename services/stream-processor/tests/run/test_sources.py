@@ -1,6 +1,6 @@
 """Topics that change while their queries run."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
@@ -11,6 +11,7 @@ from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run.plan import UNSEEN, TopicState, plan, topics_of
 from stream_processor.run.sources import TRANSACTIONS_S, SourceWatch
 from stream_processor.run.topics import Waiting
+from testkit.stream_processor.micro_batches import PipelineOf
 
 ROWS = {"topic": "orders", "message": "statecast.orders.v1.Order", "format": "table", "values": "json"}
 
@@ -36,7 +37,7 @@ class Watched:
         return {name: self.now[name] for name in names if name in self.now}
 
 
-def test_a_topic_that_was_made_anew_ends_all_that_read_or_write_it(shipped: Callable[..., Pipeline]) -> None:
+def test_a_topic_that_was_made_anew_ends_all_that_read_or_write_it(shipped: PipelineOf) -> None:
     watched = Watched(shipped("orders-by-key"), shipped("invoices-by-store"))
 
     assert watched.look() == {}
@@ -56,7 +57,7 @@ def test_a_topic_that_was_made_anew_ends_all_that_read_or_write_it(shipped: Call
 
 
 def test_partitions_that_come_are_refused_where_they_change_the_order_or_the_place_of_a_key(
-    shipped: Callable[..., Pipeline],
+    shipped: PipelineOf,
 ) -> None:
     by_offset, by_log = shipped("orders-by-key", source=ROWS), shipped("invoices-with-store")
     watched = Watched(by_offset, by_log)
@@ -71,14 +72,14 @@ def test_partitions_that_come_are_refused_where_they_change_the_order_or_the_pla
     assert watched.look().keys() == {"orders-by-key"}
 
 
-def test_a_topic_that_the_acls_hide_says_nothing(shipped: Callable[..., Pipeline]) -> None:
+def test_a_topic_that_the_acls_hide_says_nothing(shipped: PipelineOf) -> None:
     watched = Watched(shipped("orders-by-key"), shipped("invoices-by-store"))
 
     watched.now |= {"orders": UNSEEN, "invoices-by-store": TopicState("B", 1)}
     assert watched.look("orders-by-key").keys() == {"invoices-by-store"}
 
 
-def test_a_table_without_state_reads_partitions_that_come(shipped: Callable[..., Pipeline]) -> None:
+def test_a_table_without_state_reads_partitions_that_come(shipped: PipelineOf) -> None:
     source = {"topic": "invoices", "message": "statecast.sales.v1.Invoice", "format": "table", "values": "json"}
     watched = Watched(shipped("home-delivery", source=source))
 
@@ -86,7 +87,7 @@ def test_a_table_without_state_reads_partitions_that_come(shipped: Callable[...,
     assert watched.look() == {}
 
 
-def test_a_transaction_that_is_open_at_two_looks_is_told_once(shipped: Callable[..., Pipeline]) -> None:
+def test_a_transaction_that_is_open_at_two_looks_is_told_once(shipped: PipelineOf) -> None:
     watched = Watched(shipped("orders-by-key"))
 
     def look(waiting: dict[int, Waiting]) -> list[str]:

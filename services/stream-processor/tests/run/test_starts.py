@@ -1,6 +1,5 @@
 """Queries that wait for the tables that they join, and queries that fail."""
 
-from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -22,6 +21,7 @@ from stream_processor.run.restarts import FULL_PAUSE_S, MAX_PAUSE_S, STEADY_S, D
 from stream_processor.run.starts import Slots, Starts, Waiting
 from stream_processor.run.watch import WatchedQuery
 from testkit.stream_processor.fakes import FakeQuery
+from testkit.stream_processor.micro_batches import PipelineOf
 
 JOIN = "invoices-with-store"
 TABLE = "stores-by-key"
@@ -98,8 +98,16 @@ class Run:
 
 
 @pytest.fixture
-def both(shipped: Callable[..., Pipeline]) -> list[Pipeline]:
+def both(shipped: PipelineOf) -> list[Pipeline]:
     return [shipped(JOIN), shipped(TABLE)]
+
+
+@pytest.fixture
+def run(both: list[Pipeline]) -> Run:
+    """Both queries, which have checkpoints and run."""
+    run = Run(both, new=False)
+    run.look()
+    return run
 
 
 def test_a_new_query_starts_once_a_checkpoint_holds_what_its_table_had_to_read(both: list[Pipeline]) -> None:
@@ -116,11 +124,8 @@ def test_a_new_query_starts_once_a_checkpoint_holds_what_its_table_had_to_read(b
     assert run.starts.waiting == []
 
 
-def test_a_query_with_a_checkpoint_waits_for_nothing(both: list[Pipeline]) -> None:
+def test_a_query_with_a_checkpoint_or_a_table_that_others_write_waits_for_nothing(both: list[Pipeline]) -> None:
     assert Run(both, new=False).starts.start() == []
-
-
-def test_a_table_that_this_process_does_not_write_is_not_awaited(both: list[Pipeline]) -> None:
     assert Run(both[:1]).starts.start() == []
 
 
@@ -170,9 +175,7 @@ def test_without_a_pipeline_within_its_limit_the_run_ends(both: list[Pipeline]) 
         run.starts.stand_still({TABLE: "too many", JOIN: "far too many"})
 
 
-def test_a_query_that_fails_is_started_again_alone_after_longer_and_longer_pauses(both: list[Pipeline]) -> None:
-    run = Run(both, new=False)
-    run.look()
+def test_a_query_that_fails_is_started_again_alone_after_longer_and_longer_pauses(run: Run) -> None:
     others = [each for each in run.starts.running if each.plan.name != TABLE]
     run.fail(TABLE)
 
@@ -218,9 +221,7 @@ def test_a_query_that_ran_for_long_begins_to_count_anew(both: list[Pipeline]) ->
     assert TABLE in run.running
 
 
-def test_what_hinders_a_start_is_no_failure_and_the_others_start(both: list[Pipeline]) -> None:
-    run = Run(both, new=False)
-    run.look()
+def test_what_hinders_a_start_is_no_failure_and_the_others_start(run: Run) -> None:
     run.fail(TABLE)
     run.absent = {TABLE: "no topic stores"}
     for _ in range(5):
@@ -238,9 +239,7 @@ def test_what_hinders_a_start_is_no_failure_and_the_others_start(both: list[Pipe
     assert TABLE in run.running
 
 
-def test_a_real_time_query_waits_until_its_former_run_has_given_back_its_slots(both: list[Pipeline]) -> None:
-    run = Run(both, new=False)
-    run.look()
+def test_a_real_time_query_waits_until_its_former_run_has_given_back_its_slots(run: Run) -> None:
     tasks = run.query(TABLE).plan.tasks
     run.fail(TABLE)
     run.slots = Slots(40, 41 - tasks)
@@ -252,11 +251,7 @@ def test_a_real_time_query_waits_until_its_former_run_has_given_back_its_slots(b
     assert TABLE in run.running
 
 
-def test_a_start_that_fails_counts_and_a_checkpoint_of_another_meaning_does_not_start_again(
-    both: list[Pipeline],
-) -> None:
-    run = Run(both, new=False)
-    run.look()
+def test_a_start_that_fails_counts_and_a_checkpoint_of_another_meaning_does_not_start_again(run: Run) -> None:
     run.fail(TABLE)
     run.again_error = QueryFailedError("the checkpoint is no directory")
     run.look(after_s=MAX_PAUSE_S)
@@ -267,9 +262,7 @@ def test_a_start_that_fails_counts_and_a_checkpoint_of_another_meaning_does_not_
     assert run.starts.notes() == [f"{TABLE} stands still: stores was made anew"]
 
 
-def test_a_full_disk_is_waited_for_and_is_no_failure(both: list[Pipeline]) -> None:
-    run = Run(both, new=False)
-    run.look()
+def test_a_full_disk_is_waited_for_and_is_no_failure(run: Run) -> None:
     run.fail(TABLE)
     run.again_error = CheckpointsUnusableError("cannot use /checkpoints: No space left on device")
     for _ in range(5):
@@ -311,7 +304,7 @@ def test_a_start_without_room_is_waited_for_and_words_of_a_reason_decide_nothing
     assert note.startswith(f"{TABLE} stands still: it failed 3 times in a row")
 
 
-def test_micro_batches_start_again_when_the_clock_goes_back(shipped: Callable[..., Pipeline]) -> None:
+def test_micro_batches_start_again_when_the_clock_goes_back(shipped: PipelineOf) -> None:
     batches = {"mode": "micro-batch", "interval": "1s"}
     run = Run([shipped(JOIN), shipped(TABLE, trigger=batches)], new=False)
     run.look()
@@ -329,9 +322,7 @@ def test_micro_batches_start_again_when_the_clock_goes_back(shipped: Callable[..
     assert run.metric("query_failures_total", TABLE) is None
 
 
-def test_accepted_dead_letters_start_a_pipeline_again(both: list[Pipeline]) -> None:
-    run = Run(both, new=False)
-    run.look()
+def test_accepted_dead_letters_start_a_pipeline_again(run: Run) -> None:
     run.starts.hold_to_limits({TABLE: "too many"})
     run.look()
     assert TABLE not in run.running
@@ -341,7 +332,7 @@ def test_accepted_dead_letters_start_a_pipeline_again(both: list[Pipeline]) -> N
     assert TABLE in run.running
 
 
-def test_two_that_join_each_other_do_not_wait_for_ever(shipped: Callable[..., Pipeline]) -> None:
+def test_two_that_join_each_other_do_not_wait_for_ever(shipped: PipelineOf) -> None:
     store = "statecast.sales.v1.Store"
     joins = [{"topic": JOIN, "message": "statecast.sales.v1.InvoiceWithStore", "key": "store_id", "as": "sale"}]
     select = {"store_id": "store_id", "name": "sale.store.name"}

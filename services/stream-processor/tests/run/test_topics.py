@@ -1,7 +1,7 @@
 """Waiting for Kafka and its topics."""
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from unittest.mock import MagicMock
 from uuid import uuid4
 
@@ -10,7 +10,6 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from statecast_service.kafka import KafkaSettings
 from stream_processor.errors import ConfigurationError
-from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run import topics as module
 from stream_processor.run.topics import (
     Topics,
@@ -22,8 +21,10 @@ from stream_processor.run.topics import (
     with_record_limits,
 )
 from stream_processor.shapes.table_join import TableJoinPipeline
+from testkit.pytest_plugin import CreateTopic
 from testkit.stream_processor.changes import INVOICE_CHANGES, INVOICE_ROWS, LOYALTY_OF_CHANGES
-from testkit.stream_processor.process import Processor, wait_until
+from testkit.stream_processor.micro_batches import PipelineOf
+from testkit.stream_processor.process import ProcessorOf, wait_until
 from testkit.topics import create_topic
 
 
@@ -44,7 +45,7 @@ def test_without_a_broker_it_says_so() -> None:
     assert topics.missing({"a": ["Read"]}) == "no answer from Kafka at 127.0.0.1:1"
 
 
-def test_a_topic_for_small_records_only_is_refused(shipped: Callable[..., Pipeline]) -> None:
+def test_a_topic_for_small_records_only_is_refused(shipped: PipelineOf) -> None:
     def sizes(topics: Iterable[str], _: str) -> dict[str, str]:
         return {topic: "10000" if topic == "orders-by-key" else "1048588" for topic in topics}
 
@@ -54,7 +55,7 @@ def test_a_topic_for_small_records_only_is_refused(shipped: Callable[..., Pipeli
         with_record_limits(shipped("orders-by-key"), sizes)
 
 
-def test_each_side_of_a_join_knows_how_large_its_letters_may_be(shipped: Callable[..., Pipeline]) -> None:
+def test_each_side_of_a_join_knows_how_large_its_letters_may_be(shipped: PipelineOf) -> None:
     def sizes(topics: Iterable[str], _: str) -> dict[str, str]:
         return {topic: str(100_000 + len(topic)) for topic in topics}
 
@@ -66,7 +67,7 @@ def test_each_side_of_a_join_knows_how_large_its_letters_may_be(shipped: Callabl
     assert {each.max_payload_bytes for each in join.sides} == {join.max_payload_bytes}
 
 
-def test_a_joined_table_that_may_forget_too_soon_is_refused(shipped: Callable[..., Pipeline]) -> None:
+def test_a_joined_table_that_may_forget_too_soon_is_refused(shipped: PipelineOf) -> None:
     def lags(topics: Iterable[str], _: str) -> dict[str, str]:
         return {topic: "0" if topic == "sales-by-store" else "3600000" for topic in topics}
 
@@ -76,7 +77,7 @@ def test_a_joined_table_that_may_forget_too_soon_is_refused(shipped: Callable[..
         check_kept(shipped("stores-with-sales"), lags)
 
 
-def test_a_table_of_events_is_refused_with_what_to_do(shipped: Callable[..., Pipeline]) -> None:
+def test_a_table_of_events_is_refused_with_what_to_do(shipped: PipelineOf) -> None:
     def policies(topics: Iterable[str], key: str) -> dict[str, str]:
         return dict.fromkeys(topics, "delete" if key == "cleanup.policy" else "0")
 
@@ -88,7 +89,7 @@ def test_a_table_of_events_is_refused_with_what_to_do(shipped: Callable[..., Pip
 
 
 @pytest.mark.parametrize("policy", ["compact", "delete,compact"])
-def test_a_compacted_topic_of_changes_is_refused_but_for_routes(shipped: Callable[..., Pipeline], policy: str) -> None:
+def test_a_compacted_topic_of_changes_is_refused_but_for_routes(shipped: PipelineOf, policy: str) -> None:
     def policies(topics: Iterable[str], _: str) -> dict[str, str]:
         return dict.fromkeys(topics, policy)
 
@@ -103,7 +104,7 @@ def test_a_compacted_topic_of_changes_is_refused_but_for_routes(shipped: Callabl
             check_kept(pipeline, policies)
 
 
-def test_a_compacted_topic_of_events_is_refused(shipped: Callable[..., Pipeline]) -> None:
+def test_a_compacted_topic_of_events_is_refused(shipped: PipelineOf) -> None:
     source = {"topic": "sold", "message": "statecast.sales.v1.Invoice", "format": "events"}
     for name in ("home-delivery", "rewards-by-customer"):
         check_kept(shipped(name, source=source), lambda topics, _: dict.fromkeys(topics, "delete"))
@@ -156,7 +157,7 @@ def test_reading_ends_where_the_partitions_do_which_are_read_side_by_side(consum
 
 
 def test_the_marker_of_a_transaction_is_no_record(
-    brokers: KafkaSettings, kafka: str, create_topic: Callable[..., str]
+    brokers: KafkaSettings, kafka: str, create_topic: CreateTopic
 ) -> None:
     topic = create_topic("transactions", partitions=3)
     producer = Producer({"bootstrap.servers": kafka, "transactional.id": topic})
@@ -179,7 +180,7 @@ def test_the_marker_of_a_transaction_is_no_record(
 
 
 def test_records_of_an_open_transaction_wait_and_those_of_an_aborted_one_are_none(
-    brokers: KafkaSettings, kafka: str, create_topic: Callable[..., str]
+    brokers: KafkaSettings, kafka: str, create_topic: CreateTopic
 ) -> None:
     topic, topics = create_topic("transactions", partitions=2), Topics(brokers)
     producer, plain = (
@@ -201,7 +202,7 @@ def test_records_of_an_open_transaction_wait_and_those_of_an_aborted_one_are_non
     assert [each.offset() for each in read_records(brokers, topic, {})] == [1]
 
 
-def test_it_knows_what_the_broker_has(brokers: KafkaSettings, kafka: str, create_topic: Callable[..., str]) -> None:
+def test_it_knows_what_the_broker_has(brokers: KafkaSettings, kafka: str, create_topic: CreateTopic) -> None:
     topic = create_topic("known", partitions=3)
     topics = Topics(brokers)
 
@@ -220,9 +221,7 @@ def test_it_knows_what_the_broker_has(brokers: KafkaSettings, kafka: str, create
     wait_until(has_an_end, lambda: "no end")
 
 
-def test_a_process_on_a_compacted_topic_of_changes_ends_at_once(
-    kafka: str, processor_of: Callable[..., Processor]
-) -> None:
+def test_a_process_on_a_compacted_topic_of_changes_ends_at_once(kafka: str, processor_of: ProcessorOf) -> None:
     name = f"compacted-{uuid4().hex[:8]}"
     create_topic(kafka, name, 1, {"cleanup.policy": "compact"})
     for topic in (f"{name}.dead-letter", f"{name}-by-key"):

@@ -4,30 +4,24 @@ from collections.abc import Callable, MutableMapping
 from typing import Any, cast
 
 import pytest
-from prometheus_client import CollectorRegistry
 from py4j.protocol import Py4JNetworkError
 from structlog.testing import capture_logs
 
 from stream_processor.errors import RecordsGoneError, SparkLostError
 from stream_processor.metrics import Metrics, Readiness
-from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run.plan import plan
 from stream_processor.run.watch import WatchedQuery, look_at_all
 from stream_processor.steps.outcomes import STATE, WITHHELD
 from stream_processor.steps.windows import WINDOWS
 from testkit.stream_processor.fakes import FakeQuery
+from testkit.stream_processor.micro_batches import PipelineOf
 
 RUN = FakeQuery([]).runId
 PARTITIONS = {"orders": 4, "orders-by-key": 4, "orders.dead-letter": 1}
 
 
 @pytest.fixture
-def metrics() -> Metrics:
-    return Metrics(CollectorRegistry())
-
-
-@pytest.fixture
-def watched(shipped: Callable[..., Pipeline], metrics: Metrics) -> Callable[..., WatchedQuery]:
+def watched(shipped: PipelineOf, metrics: Metrics) -> Callable[..., WatchedQuery]:
     def make(query: FakeQuery, **replaced: object) -> WatchedQuery:
         [planned] = plan([shipped("orders-by-key", **replaced)], PARTITIONS)
         return WatchedQuery(planned, cast(Any, query), metrics)
@@ -201,50 +195,38 @@ def test_outcomes_are_counted_and_a_log_that_runs_backwards_is_told_once_a_look(
     assert (line["pipeline"], line["records"]) == ("orders-by-key", 1)
 
 
-def test_it_knows_where_a_replay_would_begin(watched: Callable[..., WatchedQuery]) -> None:
-    query = FakeQuery([progress_of(5), progress_of(6)])
-    watched_query = watched(query)
+@pytest.mark.parametrize(
+    ("ends", "checkpointed"),
+    [
+        (['{"orders": {"0": 60, "1": 6}}'], {"orders": {0: 60, 1: 6}}),
+        (['{"stores": {"0": 7}}', '{"sales": {"0": 9}}'], {"stores": {0: 7}, "sales": {0: 9}}),
+        (["null"], {}),
+    ],
+    ids=["one-topic", "both-tables-of-a-join", "a-report-without-offsets"],
+)
+def test_it_knows_where_a_replay_would_begin(
+    watched: Callable[..., WatchedQuery], ends: list[str], checkpointed: dict[str, dict[int, int]]
+) -> None:
+    sources = [{"endOffset": each} for each in ends]
+    query = watched(FakeQuery([progress_of(5), {**progress_of(6), "sources": sources}]))
+    before = query.checkpointed
+    query.look(4)
 
-    assert watched_query.checkpointed == {}
-    watched_query.look(4)
-    assert watched_query.checkpointed == {"orders": {0: 60, 1: 6}}
-
-
-def test_it_knows_this_of_both_tables_of_a_join(watched: Callable[..., WatchedQuery]) -> None:
-    sources = [{"endOffset": '{"stores": {"0": 7}}'}, {"endOffset": '{"sales": {"0": 9}}'}]
-    joining = watched(FakeQuery([{**progress_of(5), "sources": sources}]))
-    joining.look(4)
-
-    assert joining.has_checkpointed({"stores": {0: 7}, "sales": {0: 9}})
-    assert not joining.has_checkpointed({"stores": {0: 7}, "sales": {0: 10}})
-
-
-def test_a_report_without_offsets_says_nothing_of_a_replay(watched: Callable[..., WatchedQuery]) -> None:
-    watched_query = watched(FakeQuery([{**progress_of(5), "sources": [{"endOffset": "null"}]}]))
-    watched_query.look(4)
-
-    assert watched_query.checkpointed == {}
+    assert (before, query.checkpointed) == ({}, checkpointed)
+    assert query.has_checkpointed(checkpointed)
+    assert not query.has_checkpointed({**checkpointed, "orders": {0: 61}})
 
 
-def test_the_same_batch_is_counted_once(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
+def test_each_batch_is_counted_once_also_those_between_two_looks(
+    watched: Callable[..., WatchedQuery], metrics: Metrics
+) -> None:
     query = FakeQuery([])
     watched_query = watched(query)
-    for batch in (5, 5, 6, 6):
-        query.recentProgress = [progress_of(batch)]
+    for batches in ((5,), (5,), (5, 6, 7), (7,)):
+        query.recentProgress = [*map(progress_of, batches)]
         watched_query.look(4)
 
-    assert value(metrics, "input_rows_total") == 200
-
-
-def test_batches_between_two_looks_are_counted(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
-    query = FakeQuery([progress_of(5)])
-    watched_query = watched(query)
-    watched_query.look(4)
-    query.recentProgress = [progress_of(5), progress_of(6), progress_of(7)]
-    watched_query.look(4)
-    watched_query.look(4)
-
-    assert value(metrics, "checkpoints_total") == 3
+    assert (value(metrics, "checkpoints_total"), value(metrics, "input_rows_total")) == (3, 300)
 
 
 def test_a_real_time_batch_pauses_for_what_it_takes_beyond_its_time(

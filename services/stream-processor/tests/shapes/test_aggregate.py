@@ -19,7 +19,7 @@ from statecast_domains.errors import PipelineFileError
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.shapes.aggregate import AggregatePipeline
 from testkit.stream_processor.changes import INVOICE_ROWS, POSITION_CHANGES, START, change, invoice_change, order
-from testkit.stream_processor.micro_batches import BatchesOf
+from testkit.stream_processor.micro_batches import BatchesOf, PipelineOf
 from testkit.stream_processor.one_batch import OneBatch
 
 EPOCH = 77
@@ -47,7 +47,7 @@ def _record(line: Row) -> StateRecord | None:
     return None if line.value is None else StateRecord.FromString(bytes(line.value))
 
 
-def by_item(shipped: Callable[..., Pipeline], **numbers: str) -> Pipeline:
+def by_item(shipped: PipelineOf, **numbers: str) -> Pipeline:
     return shipped("orders-by-item", keep={"aggregate": numbers}, **BY_ITEM)
 
 
@@ -60,7 +60,7 @@ def moved(before: OpenPosition | None, after: OpenPosition | None, sequence: int
     return OpenPositionChange(operation=order_change.operation, source=order_change.source, before=before, after=after)
 
 
-def test_rows_add_up_and_a_group_without_rows_is_deleted(shipped: Callable[..., Pipeline], totals: Totals) -> None:
+def test_rows_add_up_and_a_group_without_rows_is_deleted(shipped: PipelineOf, totals: Totals) -> None:
     one, other = held("a", 5), held("b", 7)
     second = OpenPosition(position_id="q", client="b", amount=2**62, exchange="NASDAQ")
 
@@ -81,7 +81,7 @@ def test_rows_add_up_and_a_group_without_rows_is_deleted(shipped: Callable[..., 
 
 
 def test_a_group_with_a_sum_beyond_its_field_is_withheld_and_the_others_are_not(
-    shipped: Callable[..., Pipeline], totals: Totals
+    shipped: PipelineOf, totals: Totals
 ) -> None:
     second = OpenPosition(position_id="q", client="a", amount=2**62, exchange="NASDAQ")
     other = OpenPosition(position_id="r", client="b", amount=7, exchange="NASDAQ")
@@ -94,7 +94,7 @@ def test_a_group_with_a_sum_beyond_its_field_is_withheld_and_the_others_are_not(
 
 
 def test_a_group_that_was_withheld_is_written_again_once_its_sum_fits(
-    shipped: Callable[..., Pipeline], batches_of: BatchesOf
+    shipped: PipelineOf, batches_of: BatchesOf
 ) -> None:
     second = OpenPosition(position_id="q", client="a", amount=2**62, exchange="NASDAQ")
     played = batches_of(shipped("us-share-holders", source=POSITION_CHANGES))
@@ -108,7 +108,7 @@ def test_a_group_that_was_withheld_is_written_again_once_its_sum_fits(
     assert [each and each.shares for each in rows] == [2**62, None, 2**62]
 
 
-def test_a_group_with_an_extreme_beyond_its_field_is_withheld(shipped: Callable[..., Pipeline], totals: Totals) -> None:
+def test_a_group_with_an_extreme_beyond_its_field_is_withheld(shipped: PipelineOf, totals: Totals) -> None:
     large, small = order("a", items=["large"]), order("b", items=["small"])
     large.items[0].unit_price_cents, small.items[0].unit_price_cents = 2**32 + 7, 2**31 - 1
     numbers = {"quantity": "max(element.unit_price_cents)"}
@@ -121,7 +121,7 @@ def test_a_group_with_an_extreme_beyond_its_field_is_withheld(shipped: Callable[
     assert OrderItem.FromString(rows["small"].payload).quantity == 2**31 - 1
 
 
-def test_a_row_counts_of_which_a_number_cannot_be_computed(shipped: Callable[..., Pipeline], totals: Totals) -> None:
+def test_a_row_counts_of_which_a_number_cannot_be_computed(shipped: PipelineOf, totals: Totals) -> None:
     numbers = {"positions": "count(*)", "shares": "sum(length(repeat(repeat(client, 9000), 9000)))"}
     pipeline = shipped("us-share-holders", source=POSITION_CHANGES, keep={"aggregate": numbers})
 
@@ -131,7 +131,7 @@ def test_a_row_counts_of_which_a_number_cannot_be_computed(shipped: Callable[...
     assert ShareHolder.FromString(state_records["a"].payload) == ShareHolder(client="a", positions=1)
 
 
-def test_every_element_of_a_repeated_group_counts(shipped: Callable[..., Pipeline], totals: Totals) -> None:
+def test_every_element_of_a_repeated_group_counts(shipped: PipelineOf, totals: Totals) -> None:
     first, second = order("order-1", items=["x", "x", "y"]), order("order-2", items=["x"])
     first.items[1].quantity = 3
     pipeline = by_item(shipped, unit_price_cents="sum(element.quantity * size(items))")
@@ -145,7 +145,7 @@ def test_every_element_of_a_repeated_group_counts(shipped: Callable[..., Pipelin
     }
 
 
-def test_a_group_of_several_paths_stands_in_a_field_each(shipped: Callable[..., Pipeline], totals: Totals) -> None:
+def test_a_group_of_several_paths_stands_in_a_field_each(shipped: PipelineOf, totals: Totals) -> None:
     source = {**BY_ITEM["source"], "key": "order_id"}
     sink = {"topic": "t", "message": "statecast.orders.v1.Order"}
     keep = {"aggregate": {"total_cents": "count(*)"}}
@@ -161,9 +161,7 @@ def test_a_group_of_several_paths_stands_in_a_field_each(shipped: Callable[..., 
     }
 
 
-def test_a_set_beyond_its_bound_has_its_first_values_and_says_so(
-    shipped: Callable[..., Pipeline], totals: Totals
-) -> None:
+def test_a_set_beyond_its_bound_has_its_first_values_and_says_so(shipped: PipelineOf, totals: Totals) -> None:
     keep = {"aggregate": {"positions": "count(*)", "position_ids": "collect_set(ticker, 2)"}}
     pipeline = shipped("us-share-holders", source=POSITION_CHANGES, keep=keep)
     tickers = ("c", "b", "b", "a", "d", "e", "f")
@@ -183,7 +181,7 @@ def test_a_set_beyond_its_bound_has_its_first_values_and_says_so(
     ]
 
 
-def test_extremes_are_those_of_the_rows(shipped: Callable[..., Pipeline], totals: Totals) -> None:
+def test_extremes_are_those_of_the_rows(shipped: PipelineOf, totals: Totals) -> None:
     pipeline = shipped(
         "orders-by-item",
         **BY_ITEM,
@@ -202,7 +200,7 @@ def test_extremes_are_those_of_the_rows(shipped: Callable[..., Pipeline], totals
     )
 
 
-def test_a_change_of_an_insert_only_row_is_a_problem(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
+def test_a_change_of_an_insert_only_row_is_a_problem(shipped: PipelineOf, batch: OneBatch) -> None:
     pipeline = shipped("us-share-holders", source=POSITION_CHANGES, insert_only=True)
 
     assert batch.problems(pipeline, moved(None, held("a", 1), 1), moved(held("a", 1), held("a", 2), 2)) == [
@@ -211,7 +209,7 @@ def test_a_change_of_an_insert_only_row_is_a_problem(shipped: Callable[..., Pipe
     ]
 
 
-def test_a_sum_that_spark_would_not_form_exactly_is_refused(shipped: Callable[..., Pipeline], totals: Totals) -> None:
+def test_a_sum_that_spark_would_not_form_exactly_is_refused(shipped: PipelineOf, totals: Totals) -> None:
     pipeline = shipped("us-share-holders", source=POSITION_CHANGES)
     assert isinstance(pipeline, AggregatePipeline)
     halves = tuple(replace(each, argument="amount / 2") for each in pipeline.aggregates[1:])
@@ -231,7 +229,7 @@ def sold(invoice: str, hours: float, committed: float, cents: int = 100) -> Invo
 
 
 def test_a_window_takes_what_was_committed_before_it_closed(
-    shipped: Callable[..., Pipeline], totals: Totals, batch: OneBatch
+    shipped: PipelineOf, totals: Totals, batch: OneBatch
 ) -> None:
     window = {"time": "created_at", "size": "1h", "lateness": "30m"}
     pipeline = shipped("hourly-sales-by-store", source=INVOICE_ROWS, window=window)
@@ -255,7 +253,7 @@ def test_a_window_takes_what_was_committed_before_it_closed(
 
 
 def test_a_row_leaves_its_window_with_a_new_sequence_though_its_last_change_came_too_late(
-    shipped: Callable[..., Pipeline], batch: OneBatch
+    shipped: PipelineOf, batch: OneBatch
 ) -> None:
     pipeline = shipped(
         "hourly-sales-by-store", source=INVOICE_ROWS, window={"time": "created_at", "size": "1h", "lateness": "30m"}

@@ -1,13 +1,12 @@
 """A pipeline checked against the contract."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from statecast_domains.errors import PipelineFileError
-from stream_processor.pipeline.pipeline import Pipeline, explain
+from stream_processor.pipeline.pipeline import explain
 from stream_processor.shapes.aggregate import AggregatePipeline
 from stream_processor.shapes.latest import LatestPipeline
 from stream_processor.shapes.members import MembersPipeline
@@ -15,6 +14,7 @@ from stream_processor.shapes.route import RoutePipeline
 from stream_processor.shapes.table_join import TableJoinPipeline
 from stream_processor.shapes.totals import TotalsPipeline
 from testkit.stream_processor.changes import INVOICE_CHANGES, INVOICE_ROWS, LOYALTY_OF_CHANGES
+from testkit.stream_processor.micro_batches import PipelineOf
 
 MESSAGE = "statecast.orders.v1.OrderChange"
 TABLE = {"topic": "orders-by-key", "message": "statecast.orders.v1.Order", "format": "table"}
@@ -23,7 +23,7 @@ STORE = {"topic": "stores-by-key", "message": "statecast.sales.v1.Store", "key":
 SALES = {"topic": "sales-by-store", "message": "statecast.sales.v1.StoreSales", "as": "sales"}
 
 
-def test_latest_has_a_group_alone(shipped: Callable[..., Pipeline]) -> None:
+def test_latest_has_a_group_alone(shipped: PipelineOf) -> None:
     pipeline = shipped("orders-by-key")
 
     assert isinstance(pipeline, LatestPipeline)
@@ -32,14 +32,14 @@ def test_latest_has_a_group_alone(shipped: Callable[..., Pipeline]) -> None:
     assert pipeline.row.full_name == "statecast.orders.v1.Order"
 
 
-def test_members_have_a_key_and_a_sort(shipped: Callable[..., Pipeline]) -> None:
+def test_members_have_a_key_and_a_sort(shipped: PipelineOf) -> None:
     pipeline = shipped("orders-by-item")
 
     assert isinstance(pipeline, MembersPipeline)
     assert (str(pipeline.group), str(pipeline.member), str(pipeline.sort)) == ("items.item_id", "order_id", "placed_at")
 
 
-def test_a_path_may_begin_with_the_name_of_the_source(shipped: Callable[..., Pipeline]) -> None:
+def test_a_path_may_begin_with_the_name_of_the_source(shipped: PipelineOf) -> None:
     keep = {"members": {"key": "orders.order_id", "sort": "orders.placed_at"}}
     pipeline = shipped("orders-by-item", group_by="orders.items.item_id", keep=keep)
 
@@ -56,9 +56,7 @@ def test_a_path_may_begin_with_the_name_of_the_source(shipped: Callable[..., Pip
         ("stor_id", "sink.partition_by: no field 'stor_id'"),
     ],
 )
-def test_partitions_are_chosen_by_an_integer_or_a_text(
-    shipped: Callable[..., Pipeline], partition_by: str, problem: str
-) -> None:
+def test_partitions_are_chosen_by_an_integer_or_a_text(shipped: PipelineOf, partition_by: str, problem: str) -> None:
     sink = {"topic": "t", "message": "statecast.sales.v1.HomeDelivery"}
     shipped("home-delivery", sink={**sink, "partition_by": "store_id"})
 
@@ -66,7 +64,7 @@ def test_partitions_are_chosen_by_an_integer_or_a_text(
         shipped("home-delivery", sink={**sink, "partition_by": partition_by})
 
 
-def test_the_rows_key_is_the_groups_or_the_members_unless_said(shipped: Callable[..., Pipeline]) -> None:
+def test_the_rows_key_is_the_groups_or_the_members_unless_said(shipped: PipelineOf) -> None:
     pipelines = [shipped(name) for name in ("orders-by-key", "orders-by-item", "us-share-holders")]
 
     assert {each.name: str(each.primary_key) for each in pipelines if not isinstance(each, RoutePipeline)} == {
@@ -76,7 +74,7 @@ def test_the_rows_key_is_the_groups_or_the_members_unless_said(shipped: Callable
     }
 
 
-def test_a_key_may_have_several_columns(shipped: Callable[..., Pipeline]) -> None:
+def test_a_key_may_have_several_columns(shipped: PipelineOf) -> None:
     key = ["order_id", "currency"]
     source = {"topic": "orders", "message": MESSAGE, "key": key}
     latest = shipped("orders-by-key", source=source, group_by=key)
@@ -91,7 +89,7 @@ def test_a_key_may_have_several_columns(shipped: Callable[..., Pipeline]) -> Non
     assert "under order_id + currency" in explain(latest)[-3]
 
 
-def test_a_group_may_have_several_paths(shipped: Callable[..., Pipeline]) -> None:
+def test_a_group_may_have_several_paths(shipped: PipelineOf) -> None:
     pipeline = shipped("orders-by-customer", group_by=["customer_id", "status"], where_key="^order-1")
 
     assert pipeline.group.texts == ("customer_id", "status")
@@ -102,7 +100,7 @@ def test_a_group_may_have_several_paths(shipped: Callable[..., Pipeline]) -> Non
     } <= {*explain(pipeline)}
 
 
-def test_a_tables_rows_are_its_message(shipped: Callable[..., Pipeline]) -> None:
+def test_a_tables_rows_are_its_message(shipped: PipelineOf) -> None:
     pipeline = shipped("orders-by-customer", source=TABLE)
 
     assert (pipeline.row.name, pipeline.change.name, pipeline.table) == ("Order", "Order", "state-record")
@@ -112,7 +110,7 @@ def test_a_tables_rows_are_its_message(shipped: Callable[..., Pipeline]) -> None
     assert any("remember    per key of the table's records" in line for line in explain(pipeline))
 
 
-def test_debeziums_records_have_the_key_of_an_aggregates_rows(shipped: Callable[..., Pipeline]) -> None:
+def test_debeziums_records_have_the_key_of_an_aggregates_rows(shipped: PipelineOf) -> None:
     pipeline = shipped("us-share-holders", source={**POSITIONS, "format": "debezium-json"})
 
     assert isinstance(pipeline, AggregatePipeline)
@@ -120,7 +118,7 @@ def test_debeziums_records_have_the_key_of_an_aggregates_rows(shipped: Callable[
     assert any("per key of the connector's records" in line for line in explain(pipeline))
 
 
-def test_an_aggregate_knows_its_numbers_and_its_window(shipped: Callable[..., Pipeline]) -> None:
+def test_an_aggregate_knows_its_numbers_and_its_window(shipped: PipelineOf) -> None:
     pipeline = shipped("hourly-sales-by-store")
 
     assert isinstance(pipeline, AggregatePipeline)
@@ -139,7 +137,7 @@ def test_an_aggregate_knows_its_numbers_and_its_window(shipped: Callable[..., Pi
     )
 
 
-def test_a_join_and_a_selection_are_resolved(shipped: Callable[..., Pipeline]) -> None:
+def test_a_join_and_a_selection_are_resolved(shipped: PipelineOf) -> None:
     pipeline = shipped("invoices-with-store")
 
     assert isinstance(pipeline, LatestPipeline)
@@ -150,7 +148,7 @@ def test_a_join_and_a_selection_are_resolved(shipped: Callable[..., Pipeline]) -
     assert pipeline.sink.full_name == "statecast.sales.v1.InvoiceWithStore"
 
 
-def test_a_route_remembers_no_rows(shipped: Callable[..., Pipeline]) -> None:
+def test_a_route_remembers_no_rows(shipped: PipelineOf) -> None:
     lines = shipped("masked-lines", source=INVOICE_CHANGES)
 
     assert isinstance(lines, RoutePipeline)
@@ -158,7 +156,7 @@ def test_a_route_remembers_no_rows(shipped: Callable[..., Pipeline]) -> None:
     assert lines.operations == ("OPERATION_CREATE", "OPERATION_UPDATE", "OPERATION_SNAPSHOT")
 
 
-def test_a_route_with_totals_remembers_rows(shipped: Callable[..., Pipeline]) -> None:
+def test_a_route_with_totals_remembers_rows(shipped: PipelineOf) -> None:
     points = shipped("loyalty-notifications", **LOYALTY_OF_CHANGES)
 
     assert isinstance(points, TotalsPipeline)
@@ -168,7 +166,7 @@ def test_a_route_with_totals_remembers_rows(shipped: Callable[..., Pipeline]) ->
     assert "  keep        per group: total_points = sum(total_amount_cents div 100)" in explain(points)
 
 
-def test_both_sides_of_a_table_join_are_resolved(shipped: Callable[..., Pipeline]) -> None:
+def test_both_sides_of_a_table_join_are_resolved(shipped: PipelineOf) -> None:
     pipeline = shipped("stores-with-sales", where="city <> 'closed'", table_join={**SALES, "values": "json"})
 
     assert isinstance(pipeline, TableJoinPipeline)
@@ -180,11 +178,11 @@ def test_both_sides_of_a_table_join_are_resolved(shipped: Callable[..., Pipeline
     ]
 
 
-def test_an_exploded_element_can_be_the_group(shipped: Callable[..., Pipeline]) -> None:
+def test_an_exploded_element_can_be_the_group(shipped: PipelineOf) -> None:
     assert str(shipped("masked-lines", group_by="lines.item_code").group) == "lines.item_code"
 
 
-def test_a_nested_group_is_summed_over_its_elements(shipped: Callable[..., Pipeline]) -> None:
+def test_a_nested_group_is_summed_over_its_elements(shipped: PipelineOf) -> None:
     """The element's fields are reached as `element.x`, the row's by their names."""
     replaced = {
         "source": {"topic": "invoices", "message": "statecast.sales.v1.InvoiceChange", "key": "invoice_number"},
@@ -323,7 +321,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
     ("name", "replaced", "problem"), [(name, *each) for name, several in REFUSED.items() for each in several]
 )
 def test_what_does_not_fit_the_contract_or_the_shape_is_refused(
-    shipped: Callable[..., Pipeline], name: str, replaced: dict[str, Any], problem: str
+    shipped: PipelineOf, name: str, replaced: dict[str, Any], problem: str
 ) -> None:
     with pytest.raises(PipelineFileError, match=f"{name}.yaml: .*{problem}"):
         shipped(name, **replaced)

@@ -19,7 +19,7 @@ from stream_processor.steps.flow import checked_changes
 from stream_processor.steps.outcomes import with_outcome
 from stream_processor.steps.state import entries
 from testkit.stream_processor.changes import change, order
-from testkit.stream_processor.micro_batches import BatchesOf, MicroBatches
+from testkit.stream_processor.micro_batches import BatchesOf, MicroBatches, PipelineOf
 from testkit.stream_processor.one_batch import OneBatch
 from testkit.stream_processor.process import wait_until
 from testkit.topics import Record
@@ -62,9 +62,7 @@ def effects(lines: Callable[..., list[Row]]) -> Callable[..., list[Effect]]:
     return run
 
 
-def test_latest_sets_and_deletes_the_group(
-    shipped: Callable[..., Pipeline], effects: Callable[..., list[Effect]]
-) -> None:
+def test_latest_sets_and_deletes_the_group(shipped: PipelineOf, effects: Callable[..., list[Effect]]) -> None:
     key_changes = effects(
         shipped("orders-by-key"),
         change(None, order(), 1),
@@ -81,9 +79,7 @@ def test_latest_sets_and_deletes_the_group(
     ]
 
 
-def test_a_member_moves_with_its_sort_and_its_group(
-    shipped: Callable[..., Pipeline], effects: Callable[..., list[Effect]]
-) -> None:
+def test_a_member_moves_with_its_sort_and_its_group(shipped: PipelineOf, effects: Callable[..., list[Effect]]) -> None:
     key_changes = effects(
         shipped("orders-by-customer"),
         change(order(), order(second=1.000001), 1),
@@ -100,7 +96,7 @@ def test_a_member_moves_with_its_sort_and_its_group(
 
 
 def test_a_repeated_group_changes_only_where_its_elements_do(
-    shipped: Callable[..., Pipeline], effects: Callable[..., list[Effect]]
+    shipped: PipelineOf, effects: Callable[..., list[Effect]]
 ) -> None:
     key_changes = effects(
         shipped("orders-by-item"),
@@ -115,7 +111,7 @@ def test_a_repeated_group_changes_only_where_its_elements_do(
 
 
 def test_a_number_sorts_as_padded_text_unless_it_is_negative(
-    shipped: Callable[..., Pipeline], effects: Callable[..., list[Effect]], batch: OneBatch
+    shipped: PipelineOf, effects: Callable[..., list[Effect]], batch: OneBatch
 ) -> None:
     pipeline = shipped("orders-by-customer", keep={"members": {"key": "order_id", "sort": "total_cents"}})
     row, negative = order(), order()
@@ -130,7 +126,7 @@ def test_a_number_sorts_as_padded_text_unless_it_is_negative(
 
 
 def test_a_row_that_stops_to_match_leaves_and_one_that_starts_enters(
-    shipped: Callable[..., Pipeline], effects: Callable[..., list[Effect]]
+    shipped: PipelineOf, effects: Callable[..., list[Effect]]
 ) -> None:
     matching, other = order(), order()
     other.currency = "USD"
@@ -146,7 +142,7 @@ def test_a_row_that_stops_to_match_leaves_and_one_that_starts_enters(
 
 
 def test_a_condition_that_cannot_be_computed_is_not_true(
-    shipped: Callable[..., Pipeline], effects: Callable[..., list[Effect]]
+    shipped: PipelineOf, effects: Callable[..., list[Effect]]
 ) -> None:
     pipeline = shipped("orders-by-key", where="cast(tracking_number as int) > 0")
 
@@ -155,13 +151,13 @@ def test_a_condition_that_cannot_be_computed_is_not_true(
 
 @pytest.mark.parametrize("where", ["custmer_id = 'x'", "currency =", "total_cents"])
 def test_a_condition_that_does_not_fit_the_row_names_the_file(
-    shipped: Callable[..., Pipeline], lines: Callable[..., list[Row]], where: str
+    shipped: PipelineOf, lines: Callable[..., list[Row]], where: str
 ) -> None:
     with pytest.raises(PipelineFileError, match=r"orders-by-key\.yaml: where: "):
         lines(shipped("orders-by-key", where=where), change(None, order(), 1))
 
 
-def test_a_row_that_cannot_have_a_key_has_a_problem(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
+def test_a_row_that_cannot_have_a_key_has_a_problem(shipped: PipelineOf, batch: OneBatch) -> None:
     unsorted = order()
     unsorted.ClearField("updated_at")
     changes = [
@@ -187,7 +183,7 @@ def test_a_row_that_cannot_have_a_key_has_a_problem(shipped: Callable[..., Pipel
 
 
 @pytest.fixture
-def batches(batches_of: BatchesOf, shipped: Callable[..., Pipeline]) -> Callable[..., MicroBatches]:
+def batches(batches_of: BatchesOf, shipped: PipelineOf) -> Callable[..., MicroBatches]:
     """Makes micro-batches of orders-by-customer, with keys of its file replaced."""
 
     def make(**replaced: object) -> MicroBatches:
@@ -258,7 +254,7 @@ def test_a_row_that_comes_under_a_key_that_is_not_taken_leaves(batches: Callable
     ]
 
 
-def test_what_is_no_regular_expression_is_refused(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
+def test_what_is_no_regular_expression_is_refused(shipped: PipelineOf, batch: OneBatch) -> None:
     with pytest.raises(
         PipelineFileError, match=r"orders-by-key\.yaml: where_key: is not a regular expression: Unclosed"
     ):

@@ -1,6 +1,5 @@
 """Messages with names and numbers that the shipped ones do not have."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +15,7 @@ from stream_processor import shapes
 from stream_processor.pipeline.fields import Contract
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.functions import Functions
+from testkit.stream_processor.micro_batches import PipelineOf
 from testkit.stream_processor.one_batch import OneBatch
 
 MESSAGES = """
@@ -37,7 +37,7 @@ def types(tmp_path: Path) -> MessageTypes:
 
 
 @pytest.fixture
-def read(types: MessageTypes) -> Callable[..., Pipeline]:
+def read(types: MessageTypes) -> PipelineOf:
     """Reads a pipeline of a table of `message`, with more keys of its file."""
 
     def read(message: str, **more: Any) -> Pipeline:
@@ -53,22 +53,20 @@ def odd_batch(spark: SparkSession, types: MessageTypes) -> OneBatch:
     return OneBatch(spark, Functions(spark, Contract(types.descriptor_set)))
 
 
-def test_two_values_of_a_group_in_one_field_are_refused(read: Callable[..., Pipeline]) -> None:
+def test_two_values_of_a_group_in_one_field_are_refused(read: PipelineOf) -> None:
     keep, sink = {"aggregate": {"rows": "count(*)"}}, {"topic": "t", "message": "odd.v1.Cities"}
 
     with pytest.raises(PipelineFileError, match=r"group_by: home\.city and work\.city both go into the field city"):
         read("Row", group_by=["home.city", "work.city"], keep=keep, sink=sink)
 
 
-def test_fields_that_differ_in_case_alone_are_refused(read: Callable[..., Pipeline]) -> None:
+def test_fields_that_differ_in_case_alone_are_refused(read: PipelineOf) -> None:
     with pytest.raises(PipelineFileError, match=r"source\.message: odd\.v1\.Doubled has id and Id, which SQL cannot"):
         read("Doubled")
 
 
 @pytest.mark.timeout(600)
-def test_a_field_that_is_called_row_is_a_field(
-    read: Callable[..., Pipeline], types: MessageTypes, odd_batch: OneBatch
-) -> None:
+def test_a_field_that_is_called_row_is_a_field(read: PipelineOf, types: MessageTypes, odd_batch: OneBatch) -> None:
     seat, cities = types.message_class("odd.v1.Seat"), types.message_class("odd.v1.Cities")
     sent = [(name.encode(), seat(id=name, row=row)) for name, row in (("a", "7"), ("b", "8"))]
     summed = read(
@@ -85,7 +83,7 @@ def test_a_field_that_is_called_row_is_a_field(
 
 @pytest.mark.timeout(600)
 def test_a_number_with_too_many_digits_to_sort_by_is_set_aside(
-    read: Callable[..., Pipeline], types: MessageTypes, odd_batch: OneBatch
+    read: PipelineOf, types: MessageTypes, odd_batch: OneBatch
 ) -> None:
     row = types.message_class("odd.v1.Row")
     pipeline = read("Row", keep={"members": {"key": "id", "sort": "rank"}})
@@ -97,7 +95,7 @@ def test_a_number_with_too_many_digits_to_sort_by_is_set_aside(
 
 @pytest.mark.timeout(600)
 def test_numbers_of_a_list_that_its_field_cannot_hold_leave_it_empty(
-    read: Callable[..., Pipeline], types: MessageTypes, odd_batch: OneBatch
+    read: PipelineOf, types: MessageTypes, odd_batch: OneBatch
 ) -> None:
     ranks = types.message_class("odd.v1.Ranks")
     sent = {"a": [7, 2**32 - 1], "b": [7, 2**32], "c": [-1], "d": []}

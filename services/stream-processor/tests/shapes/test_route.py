@@ -12,13 +12,14 @@ from statecast.sales.v1.loyalty_notification_pb2 import LoyaltyNotification
 from statecast.sales.v1.masked_line_pb2 import MaskedLine
 from stream_processor.pipeline.pipeline import Pipeline
 from testkit.stream_processor.changes import INVOICE_CHANGES, LOYALTY_OF_CHANGES, invoice, invoice_change
+from testkit.stream_processor.micro_batches import PipelineOf
 from testkit.stream_processor.one_batch import OneBatch
 
 Routed = Callable[..., list[tuple[str, bytes]]]
 
 
 @pytest.fixture
-def shipped(shipped: Callable[..., Pipeline]) -> Callable[..., Pipeline]:
+def shipped(shipped: PipelineOf) -> PipelineOf:
     """Gives shipped pipelines of invoices, with changes as their source."""
     return partial(shipped, source=INVOICE_CHANGES)
 
@@ -36,7 +37,7 @@ def routed(batch: OneBatch) -> Routed:
     return run
 
 
-def test_a_selected_row_is_written_under_its_group(shipped: Callable[..., Pipeline], routed: Routed) -> None:
+def test_a_selected_row_is_written_under_its_group(shipped: PipelineOf, routed: Routed) -> None:
     [(key, value)] = routed(shipped("home-delivery"), invoice_change(None, invoice()))
 
     delivery = HomeDelivery.FromString(value)
@@ -45,7 +46,7 @@ def test_a_selected_row_is_written_under_its_group(shipped: Callable[..., Pipeli
     assert (delivery.store_id, delivery.created_at) == ("store-1", invoice().created_at)
 
 
-def test_rows_that_do_not_match_and_deletes_are_passed_over(shipped: Callable[..., Pipeline], routed: Routed) -> None:
+def test_rows_that_do_not_match_and_deletes_are_passed_over(shipped: PipelineOf, routed: Routed) -> None:
     taken, sent = invoice("taken", delivered=False), invoice("sent")
 
     records = routed(
@@ -60,7 +61,7 @@ def test_rows_that_do_not_match_and_deletes_are_passed_over(shipped: Callable[..
     assert [HomeDelivery.FromString(value).invoice_number for _, value in records] == ["taken", "sent"]
 
 
-def test_only_the_routes_operations_are_passed_on(shipped: Callable[..., Pipeline], routed: Routed) -> None:
+def test_only_the_routes_operations_are_passed_on(shipped: PipelineOf, routed: Routed) -> None:
     other = invoice("other")
     other.customer_type = CUSTOMER_TYPE_NON_PRIME
 
@@ -91,7 +92,7 @@ NUMBERS = [f"invoice-{number}" for number in range(5)]
     ],
 )
 def test_an_expression_chooses_the_partition(
-    shipped: Callable[..., Pipeline], batch: OneBatch, partition_by: str, partitions: list[int | None]
+    shipped: PipelineOf, batch: OneBatch, partition_by: str, partitions: list[int | None]
 ) -> None:
     sink = {"topic": "t", "message": "statecast.sales.v1.HomeDelivery", "partition_by": partition_by}
 
@@ -103,7 +104,7 @@ def test_an_expression_chooses_the_partition(
     assert placed == dict(zip(NUMBERS, partitions, strict=True))
 
 
-def test_an_element_chooses_the_partition(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
+def test_an_element_chooses_the_partition(shipped: PipelineOf, batch: OneBatch) -> None:
     sink = {"topic": "t", "message": "statecast.sales.v1.MaskedLine", "partition_by": "element.item_code"}
 
     lines = batch.written(shipped("masked-lines", sink=sink), invoice_change(None, invoice(items=["a", "b"])))
@@ -111,7 +112,7 @@ def test_an_element_chooses_the_partition(shipped: Callable[..., Pipeline], batc
     assert [line.partition for line in lines] == [partition_of(code, 4) for code in ("a", "b")]
 
 
-def test_each_element_gives_a_record_without_what_is_personal(shipped: Callable[..., Pipeline], routed: Routed) -> None:
+def test_each_element_gives_a_record_without_what_is_personal(shipped: PipelineOf, routed: Routed) -> None:
     records = routed(shipped("masked-lines"), invoice_change(None, invoice(items=["a", "b"])))
 
     lines = [MaskedLine.FromString(value) for _, value in records]
@@ -121,13 +122,13 @@ def test_each_element_gives_a_record_without_what_is_personal(shipped: Callable[
     assert not any(b"1234567890" in value or b"411001" in value for _, value in records)
 
 
-def test_what_is_absent_stays_unset(shipped: Callable[..., Pipeline], routed: Routed) -> None:
+def test_what_is_absent_stays_unset(shipped: PipelineOf, routed: Routed) -> None:
     [(_, value)] = routed(shipped("masked-lines"), invoice_change(None, invoice(delivered=False)))
 
     assert MaskedLine.FromString(value).city == ""
 
 
-def test_a_number_that_its_field_cannot_hold_stays_unset(shipped: Callable[..., Pipeline], routed: Routed) -> None:
+def test_a_number_that_its_field_cannot_hold_stays_unset(shipped: PipelineOf, routed: Routed) -> None:
     select = {"item_code": "element.item_code", "item_price_cents": f"element.item_price_cents * {2**63 - 1}"}
 
     [(_, value)] = routed(shipped("masked-lines", select=select), invoice_change(None, invoice()))
@@ -135,9 +136,7 @@ def test_a_number_that_its_field_cannot_hold_stays_unset(shipped: Callable[..., 
     assert MaskedLine.FromString(value) == MaskedLine(item_code="item-1")
 
 
-def test_what_cannot_be_computed_of_a_row_stays_unset_beside_what_can(
-    shipped: Callable[..., Pipeline], routed: Routed
-) -> None:
+def test_what_cannot_be_computed_of_a_row_stays_unset_beside_what_can(shipped: PipelineOf, routed: Routed) -> None:
     select = {
         "item_code": "element.item_code",
         "city": "repeat(repeat(currency, 9000), 9000)",
@@ -151,21 +150,19 @@ def test_what_cannot_be_computed_of_a_row_stays_unset_beside_what_can(
     assert MaskedLine.FromString(value).city == ""
 
 
-def test_a_condition_that_cannot_be_computed_is_not_true(shipped: Callable[..., Pipeline], routed: Routed) -> None:
+def test_a_condition_that_cannot_be_computed_is_not_true(shipped: PipelineOf, routed: Routed) -> None:
     fails = "make_date(9999, 12, 31) < make_date(1, 1, 1) or repeat(repeat(currency, 9000), 9000) <> ''"
 
     assert routed(shipped("masked-lines", where=fails), invoice_change(None, invoice())) == []
 
 
-def test_an_element_can_be_the_key(shipped: Callable[..., Pipeline], routed: Routed) -> None:
+def test_an_element_can_be_the_key(shipped: PipelineOf, routed: Routed) -> None:
     pipeline = shipped("masked-lines", group_by="lines.item_code")
 
     assert [key for key, _ in routed(pipeline, invoice_change(None, invoice(items=["a", "b"])))] == ["a", "b"]
 
 
-def test_without_a_selection_the_row_is_passed_on_as_it_was_received(
-    shipped: Callable[..., Pipeline], routed: Routed
-) -> None:
+def test_without_a_selection_the_row_is_passed_on_as_it_was_received(shipped: PipelineOf, routed: Routed) -> None:
     pipeline = shipped("home-delivery", select=None, sink={"topic": "sent"})
 
     [(_, value)] = routed(pipeline, invoice_change(None, invoice()))
@@ -173,7 +170,7 @@ def test_without_a_selection_the_row_is_passed_on_as_it_was_received(
     assert Invoice.FromString(value) == invoice()
 
 
-def test_a_change_that_cannot_be_used_gives_nothing(shipped: Callable[..., Pipeline], routed: Routed) -> None:
+def test_a_change_that_cannot_be_used_gives_nothing(shipped: PipelineOf, routed: Routed) -> None:
     homeless = invoice()
     homeless.store_id = ""
 

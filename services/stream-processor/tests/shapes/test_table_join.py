@@ -1,7 +1,7 @@
 """Two tables joined through the real flow, with duplicates, disorder and crashes, against a plain model."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 from typing import TypeAlias
@@ -16,7 +16,7 @@ from statecast.sales.v1.store_with_sales_pb2 import StoreWithSales
 from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.dead_letters import REASON, TOPIC
-from testkit.stream_processor.micro_batches import EPOCH, BatchesOf, few_but_rich, pieces
+from testkit.stream_processor.micro_batches import EPOCH, BatchesOf, PipelineOf, few_but_rich, pieces
 from testkit.stream_processor.model import read_fenced
 from testkit.topics import Record
 from testkit.waiting import wait_until
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture
-def joining(shipped: Callable[..., Pipeline]) -> Callable[..., Pipeline]:
+def joining(shipped: PipelineOf) -> PipelineOf:
     """The shipped pipeline with another type of join: `joining("inner", where="...")`."""
 
     def make(kind: str, values: str = "state-record", **replaced: object) -> Pipeline:
@@ -119,7 +119,7 @@ def versions(records: Sequence[Record]) -> dict[str, list[tuple[int, bytes | Non
 @settings(few_but_rich, max_examples=1)
 @given(chance=st.randoms(use_true_random=False))
 def test_the_join_ends_as_that_of_the_newest_rows(
-    joining: Callable[..., Pipeline], batches_of: BatchesOf, kind: str, chance: Random
+    joining: PipelineOf, batches_of: BatchesOf, kind: str, chance: Random
 ) -> None:
     changes = history(chance)
     again = sent(changes, chance)
@@ -138,7 +138,7 @@ def test_the_join_ends_as_that_of_the_newest_rows(
 
 
 def test_a_change_of_either_side_writes_the_row_anew_and_a_late_one_nothing(
-    joining: Callable[..., Pipeline], batches_of: BatchesOf
+    joining: PipelineOf, batches_of: BatchesOf
 ) -> None:
     first, renamed = store("s", "first"), store("s", "renamed")
     played = batches_of(joining("inner"))
@@ -163,9 +163,7 @@ def test_a_change_of_either_side_writes_the_row_anew_and_a_late_one_nothing(
     assert [each.source.table for each in states if each] == [SALES, STORES]
 
 
-def test_a_key_that_was_forgotten_stands_behind_its_deletion(
-    joining: Callable[..., Pipeline], batches_of: BatchesOf
-) -> None:
+def test_a_key_that_was_forgotten_stands_behind_its_deletion(joining: PipelineOf, batches_of: BatchesOf) -> None:
     played = batches_of(joining("outer", forget_deleted="1s"))
     there: list[Change] = [(STORES, "s", (9, 800), store("s")), (SALES, "s", (9, 800), sales("s", 1))]
     gone: list[Change] = [(STORES, "s", (9, 900), None), (SALES, "s", (9, 900), None)]
@@ -185,7 +183,7 @@ def test_a_key_that_was_forgotten_stands_behind_its_deletion(
 
 
 def test_a_row_that_is_too_large_for_the_topic_is_withheld_until_it_fits(
-    joining: Callable[..., Pipeline], batches_of: BatchesOf
+    joining: PipelineOf, batches_of: BatchesOf
 ) -> None:
     pipeline = replace(joining("left"), max_payload_bytes=100)
     played = batches_of(pipeline)
@@ -202,7 +200,7 @@ def test_a_row_that_is_too_large_for_the_topic_is_withheld_until_it_fits(
 
 
 def test_a_record_whose_key_is_not_in_its_row_is_set_aside_on_either_side(
-    joining: Callable[..., Pipeline], batches_of: BatchesOf
+    joining: PipelineOf, batches_of: BatchesOf
 ) -> None:
     wrong: list[Change] = [(STORES, "other", (1, 1), store("s")), (SALES, "other", (1, 1), sales("s", 1))]
     played = batches_of(joining("left"))

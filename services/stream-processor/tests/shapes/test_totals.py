@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from statecast.sales.v1.invoice_pb2 import InvoiceChange
 from statecast.sales.v1.loyalty_notification_pb2 import LoyaltyNotification
-from stream_processor.pipeline.pipeline import Pipeline
 from testkit.stream_processor.changes import LOYALTY_OF_CHANGES, invoice_change
 from testkit.stream_processor.loyalty import Loyalty, Notifications, invoice_of, loyalty_history
-from testkit.stream_processor.micro_batches import BatchesOf, few_but_rich, pieces
-from testkit.stream_processor.process import Processor, wait_until
+from testkit.stream_processor.micro_batches import BatchesOf, PipelineOf, few_but_rich, pieces
+from testkit.stream_processor.process import ProcessorOf, wait_until
 from testkit.topics import Record, count_records, read_topic
 
 BATCHES = 4
@@ -29,7 +28,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
-def shipped(shipped: Callable[..., Pipeline]) -> Callable[..., Pipeline]:
+def shipped(shipped: PipelineOf) -> PipelineOf:
     """Gives shipped pipelines of invoices, with changes as their source."""
     return partial(shipped, **LOYALTY_OF_CHANGES)
 
@@ -51,7 +50,7 @@ def sent(changes: list[InvoiceChange], chance: Random) -> list[InvoiceChange]:
 @few_but_rich
 @given(chance=st.randoms(use_true_random=False))
 def test_each_record_says_the_total_then_and_says_it_again_after_a_crash(
-    shipped: Callable[..., Pipeline], batches_of: BatchesOf, chance: Random
+    shipped: PipelineOf, batches_of: BatchesOf, chance: Random
 ) -> None:
     history = list(loyalty_history(chance, changes=150, invoices=14, cards=3))
     batches = pieces(sent(history, chance), BATCHES)
@@ -72,7 +71,7 @@ def test_each_record_says_the_total_then_and_says_it_again_after_a_crash(
 
 
 @pytest.mark.long
-def test_a_correction_counts_from_then_on(shipped: Callable[..., Pipeline], batches_of: BatchesOf) -> None:
+def test_a_correction_counts_from_then_on(shipped: PipelineOf, batches_of: BatchesOf) -> None:
     first, second, third = (invoice_of(f"i{number}", "card", 1_000) for number in (1, 2, 3))
     corrected, moved = invoice_of("i1", "card", 3_000), invoice_of("i2", "other", 1_000)
     totals: list[list[tuple[str, str, int]]] = []
@@ -96,9 +95,7 @@ def test_a_correction_counts_from_then_on(shipped: Callable[..., Pipeline], batc
     assert totals == [[("i1", "card", 10), ("i2", "card", 20)], [], [("i3", "card", 40)], [], [("i4", "card", 2)]]
 
 
-def test_an_update_that_is_passed_on_says_the_total_with_it(
-    shipped: Callable[..., Pipeline], batches_of: BatchesOf
-) -> None:
+def test_an_update_that_is_passed_on_says_the_total_with_it(shipped: PipelineOf, batches_of: BatchesOf) -> None:
     totals = {"total_points": "count(*)"}
     pipeline = shipped(PIPELINE, keep={"route": {"operations": ["update"], "totals": totals}})
     first, second = invoice_of("i1", "card", 1_000), invoice_of("i2", "card", 1_000)
@@ -114,7 +111,7 @@ def test_an_update_that_is_passed_on_says_the_total_with_it(
 @pytest.mark.kafka
 @pytest.mark.long
 def test_kills_change_no_total_that_was_told(
-    kafka: str, create_topics: Callable[..., None], start_processor: Callable[..., Processor]
+    kafka: str, create_topics: Callable[..., None], start_processor: ProcessorOf
 ) -> None:
     prefix = f"{uuid4().hex[:8]}."
     create_topics(prefix, "invoices", "invoices.dead-letter", PIPELINE)

@@ -1,11 +1,9 @@
 """Records that a pipeline cannot use, through each shape."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.dead_letters import (
     HEADERS_BYTES,
     OFFSET,
@@ -26,13 +24,11 @@ from testkit.stream_processor.changes import (
     invoice_change,
     order,
 )
-from testkit.stream_processor.micro_batches import BatchesOf
+from testkit.stream_processor.micro_batches import BatchesOf, PipelineOf
 from testkit.stream_processor.one_batch import OneBatch
 from testkit.topics import Record
 
 pytestmark = pytest.mark.timeout(600)
-
-Making = Callable[..., Pipeline]
 
 SHAPES: dict[str, dict[str, object]] = {
     "orders-by-key": {},
@@ -51,7 +47,9 @@ def text(letter: Record, header: str) -> str:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_a_record_that_is_no_change_is_one_letter_with_its_place(shipped: Making, batch: OneBatch, name: str) -> None:
+def test_a_record_that_is_no_change_is_one_letter_with_its_place(
+    shipped: PipelineOf, batch: OneBatch, name: str
+) -> None:
     pipeline = shipped(name, **SHAPES[name])
 
     [line] = batch.lines(pipeline, b"\xff\xff").collect()
@@ -65,7 +63,7 @@ def test_a_record_that_is_no_change_is_one_letter_with_its_place(shipped: Making
 
 
 @pytest.mark.parametrize("name", ["orders-by-key", pytest.param("us-share-holders", marks=pytest.mark.long)])
-def test_letters_come_again_with_a_batch_that_runs_again(shipped: Making, batches_of: BatchesOf, name: str) -> None:
+def test_letters_come_again_with_a_batch_that_runs_again(shipped: PipelineOf, batches_of: BatchesOf, name: str) -> None:
     played = batches_of(shipped(name, **SHAPES[name]))
     played.add([b"\xff", b"\xfe"])
     played.run(crash_at=0)
@@ -109,7 +107,7 @@ OF_PIPELINES = {
 
 @pytest.mark.parametrize("name", OF_PIPELINES)
 def test_each_pipeline_writes_the_letters_of_records_that_it_cannot_use(
-    shipped: Making, batch: OneBatch, name: str
+    shipped: PipelineOf, batch: OneBatch, name: str
 ) -> None:
     longest, longer = "ä" * MAX_PART, "x" * (MAX_PART + 1)
     wordy = change(None, order(), 6)
@@ -131,11 +129,11 @@ def test_each_pipeline_writes_the_letters_of_records_that_it_cannot_use(
     assert (set_aside[-1].value, text(set_aside[-1], "trace")) == (None, "1")
 
 
-def test_a_record_with_a_key_that_the_pipeline_does_not_take_is_no_letter(shipped: Making, batch: OneBatch) -> None:
+def test_a_record_with_a_key_that_the_pipeline_does_not_take_is_no_letter(shipped: PipelineOf, batch: OneBatch) -> None:
     assert batch.letters(shipped("orders-by-key", where_key="other"), b"\xff") == []
 
 
-def test_a_letter_that_its_topic_would_not_take_is_cut_and_says_so(shipped: Making, batch: OneBatch) -> None:
+def test_a_letter_that_its_topic_would_not_take_is_cut_and_says_so(shipped: PipelineOf, batch: OneBatch) -> None:
     poison = [(b"key", b"\xff" * size, {"trace": b"1"}) for size in (5_000_000, 100)]
 
     cut, whole = batch.letters(replace(shipped("orders-by-key"), max_dead_letter_bytes=1_000_000), *poison)
@@ -147,7 +145,7 @@ def test_a_letter_that_its_topic_would_not_take_is_cut_and_says_so(shipped: Maki
     assert TRUNCATED not in whole.headers
 
 
-def test_a_key_that_leaves_no_room_is_dropped(shipped: Making, batch: OneBatch) -> None:
+def test_a_key_that_leaves_no_room_is_dropped(shipped: PipelineOf, batch: OneBatch) -> None:
     pipeline = replace(shipped("orders-by-key"), max_dead_letter_bytes=600_000)
 
     [letter] = batch.letters(pipeline, (b"k" * 600_000, b"\xff" * 50, {"trace": b"1"}))
@@ -158,7 +156,7 @@ def test_a_key_that_leaves_no_room_is_dropped(shipped: Making, batch: OneBatch) 
     assert "trace" not in letter.headers
 
 
-def test_a_row_that_the_sinks_topic_would_not_take_is_a_letter(shipped: Making, batch: OneBatch) -> None:
+def test_a_row_that_the_sinks_topic_would_not_take_is_a_letter(shipped: PipelineOf, batch: OneBatch) -> None:
     large = order()
     large.tracking_number = "x" * 10_000
     changes = [change(None, large, 1), change(None, order(), 2)]
@@ -171,7 +169,7 @@ def test_a_row_that_the_sinks_topic_would_not_take_is_a_letter(shipped: Making, 
 
 
 def test_a_selected_row_that_its_topic_would_not_take_is_a_letter_and_no_record(
-    shipped: Making, batch: OneBatch
+    shipped: PipelineOf, batch: OneBatch
 ) -> None:
     sink = {"topic": "orders-by-key", "message": "statecast.orders.v1.Order"}
     pipeline = shipped("orders-by-key", sink=sink, select={"order_id": "order_id", "currency": "repeat(currency, 100)"})
@@ -189,7 +187,7 @@ def test_a_selected_row_that_its_topic_would_not_take_is_a_letter_and_no_record(
 
 
 def test_a_message_of_an_element_that_its_topic_would_not_take_is_a_letter_beside_the_others(
-    shipped: Making, batch: OneBatch
+    shipped: PipelineOf, batch: OneBatch
 ) -> None:
     select = {"invoice_number": "invoice_number", "item_code": "repeat(element.item_code, 100)"}
     sized = replace(shipped("masked-lines", source=INVOICE_CHANGES, select=select), max_payload_bytes=350)

@@ -1,7 +1,6 @@
 """Debezium's JSON as changes of the contract; the samples are in debezium/."""
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,12 @@ import pytest
 from pyspark.sql import Row
 
 from statecast.orders.v1.order_pb2 import ORDER_STATUS_PAID, Order
-from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.debezium_forms import MESSAGE, UNWRAPPED
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes
 from stream_processor.steps.keys import TRUNCATE
 from testkit.stream_processor.changes import START, order
-from testkit.stream_processor.micro_batches import BatchesOf
+from testkit.stream_processor.micro_batches import BatchesOf, PipelineOf
 from testkit.stream_processor.one_batch import OneBatch
 
 SAMPLES = Path(__file__).parent / "debezium"
@@ -137,7 +135,7 @@ SOUND: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def lines(shipped: Callable[..., Pipeline], batch: OneBatch) -> dict[str, Row]:
+def lines(shipped: PipelineOf, batch: OneBatch) -> dict[str, Row]:
     """SOUND, decoded."""
     pipeline = shipped("orders-by-key", source={**SOURCE, "epoch": 3})
     decoded = batch.decoded(pipeline, *map(encoded, SOUND.values()))
@@ -207,7 +205,7 @@ def test_columns_may_be_json_or_text_that_holds_json_or_may_be_missing(lines: di
     assert lines["no currency"].change.after.currency is None
 
 
-def test_what_is_no_change_says_why(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
+def test_what_is_no_change_says_why(shipped: PipelineOf, batch: OneBatch) -> None:
     lines = batch.decoded(shipped("orders-by-key", source=SOURCE), *[encoded(value) for value, _ in NO_CHANGES])
 
     assert [line.problem for line in lines] == [problem for _, problem in NO_CHANGES]
@@ -218,9 +216,7 @@ def test_a_message_in_the_log_is_passed_over(lines: dict[str, Row]) -> None:
     assert (lines["message"].passed_over, lines["message"].change) == (MESSAGE, None)
 
 
-def test_texts_and_numbers_in_hostile_json_are_exact_or_refused(
-    shipped: Callable[..., Pipeline], batch: OneBatch
-) -> None:
+def test_texts_and_numbers_in_hostile_json_are_exact_or_refused(shipped: PipelineOf, batch: OneBatch) -> None:
     plain = encoded(with_row(tracking_number="X", total_cents=1))
     texts = [b'"' + b"x" * 1_000_000 + b'"', b'"a\\u0000b"', b"123456789012345678901234567890"]
     texts += [b'"\\ud83d\\ude00"', b'"\\\\ud800"', b"12345678901234567.25"]
@@ -265,9 +261,7 @@ KEYS: list[tuple[bytes, tuple[list[str], str | None] | None]] = [
 """Keys of records, and their content."""
 
 
-def test_the_records_key_names_the_columns_of_the_primary_key(
-    shipped: Callable[..., Pipeline], batch: OneBatch
-) -> None:
+def test_the_records_key_names_the_columns_of_the_primary_key(shipped: PipelineOf, batch: OneBatch) -> None:
     records = [(key, encoded(sample("create"))) for key, _ in KEYS]
 
     lines = batch.decoded(shipped("orders-by-key", source=SOURCE), *records)
@@ -277,7 +271,7 @@ def test_the_records_key_names_the_columns_of_the_primary_key(
 
 
 def test_a_column_of_the_records_key_that_the_file_lacks_is_a_problem_unless_it_says_source_key(
-    shipped: Callable[..., Pipeline], batch: OneBatch
+    shipped: PipelineOf, batch: OneBatch
 ) -> None:
     keys = b'{"order_id": "order-1", "currency": "EUR"}', b'{"order_id": "order-1", "currency": null}'
     pipelines = [
@@ -303,14 +297,14 @@ def test_a_column_of_the_records_key_that_the_file_lacks_is_a_problem_unless_it_
     assert lines[-1][1].problem == "after.order_id is empty, a row needs its key"
 
 
-def test_a_row_whose_group_is_null_is_in_no_group(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
+def test_a_row_whose_group_is_null_is_in_no_group(shipped: PipelineOf, batch: OneBatch) -> None:
     pipeline, nobody = shipped("orders-by-customer", source=SOURCE), encoded(with_row(customer_id=None))
 
     # Neither a record nor a letter.
     assert batch.lines(pipeline, nobody).collect() == []
 
 
-def test_what_a_delete_may_have_made_up_is_no_value(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
+def test_what_a_delete_may_have_made_up_is_no_value(shipped: PipelineOf, batch: OneBatch) -> None:
     made_up = {"customer_id": "", "status": "", "items": "", "total_cents": 0, "currency": "EUR", "placed_at": ""}
     epoch = "1970-01-01T00:00:00Z"
     deleted = {**sample("delete"), "before": {"order_id": "order-2", **made_up, "updated_at": epoch}}
@@ -323,7 +317,7 @@ def test_what_a_delete_may_have_made_up_is_no_value(shipped: Callable[..., Pipel
 
 
 def test_a_made_up_value_that_no_key_can_hold_does_not_keep_a_row_from_being_deleted(
-    shipped: Callable[..., Pipeline], batch: OneBatch, batches_of: BatchesOf
+    shipped: PipelineOf, batch: OneBatch, batches_of: BatchesOf
 ) -> None:
     members = {"members": {"key": "order_id", "sort": "total_cents"}}
     pipeline = shipped("orders-by-customer", source=SOURCE, keep=members)

@@ -1,7 +1,5 @@
 """Records decoded into changes, and the problems of a change."""
 
-from collections.abc import Callable
-
 import pytest
 
 from statecast.change.v1.change_pb2 import (
@@ -12,16 +10,16 @@ from statecast.change.v1.change_pb2 import (
     OPERATION_UPDATE,
 )
 from statecast.orders.v1.order_pb2 import OrderChange
-from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.decode import TOMBSTONE
 from testkit.stream_processor.changes import change, order
+from testkit.stream_processor.micro_batches import PipelineOf
 from testkit.stream_processor.one_batch import OneBatch
 
 NEWER_FIELD = b"\xa2\x06\x03new"
 """A field of number 100 that the contract does not know, with three bytes of text."""
 
 
-def test_a_change_is_a_row_with_all_that_its_producer_knows(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
+def test_a_change_is_a_row_with_all_that_its_producer_knows(shipped: PipelineOf, batch: OneBatch) -> None:
     created, deleted = change(None, order(), 1), change(order(), None, 2)
     newer, unknown = change(None, order(), 3), change(None, order(), 4)
     newer.after.MergeFromString(NEWER_FIELD)
@@ -50,7 +48,7 @@ def test_a_change_is_a_row_with_all_that_its_producer_knows(shipped: Callable[..
 
 @pytest.mark.parametrize("encoding", ["protobuf", "debezium-json"])
 def test_a_tombstone_is_passed_over_and_a_value_that_is_missing_is_a_problem(
-    shipped: Callable[..., Pipeline], batch: OneBatch, encoding: str
+    shipped: PipelineOf, batch: OneBatch, encoding: str
 ) -> None:
     message = "statecast.orders.v1.OrderChange"
     pipeline = shipped("orders-by-key", source={"topic": "orders", "message": message, "format": encoding})
@@ -64,7 +62,7 @@ def test_a_tombstone_is_passed_over_and_a_value_that_is_missing_is_a_problem(
 ROW = order()
 
 
-def test_an_operation_has_exactly_its_rows_and_a_place(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
+def test_an_operation_has_exactly_its_rows_and_a_place(shipped: PipelineOf, batch: OneBatch) -> None:
     source = change(None, ROW, 1).source
 
     assert batch.problems(
@@ -91,7 +89,7 @@ def test_an_operation_has_exactly_its_rows_and_a_place(shipped: Callable[..., Pi
     ]
 
 
-def test_the_first_problem_is_kept(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
+def test_the_first_problem_is_kept(shipped: PipelineOf, batch: OneBatch) -> None:
     [problem] = batch.problems(shipped("orders-by-key"), b"\xff")
 
     assert problem is not None

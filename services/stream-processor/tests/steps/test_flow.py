@@ -1,14 +1,14 @@
 """From changes to the records of a keyed topic: encoding, grouping and layout together."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import pytest
 from pyspark.sql import Row
 
 from statecast.orders.v1.order_pb2 import Order
 from statecast.state.v1.state_pb2 import StateRecord
-from stream_processor.pipeline.pipeline import Pipeline
 from testkit.stream_processor.changes import change, order
+from testkit.stream_processor.micro_batches import PipelineOf
 from testkit.stream_processor.one_batch import PARTITIONS, OneBatch
 
 pytestmark = pytest.mark.timeout(600)
@@ -19,7 +19,7 @@ def keyed(lines: Iterable[Row]) -> dict[str, Row]:
 
 
 def test_a_row_is_the_payload_of_its_record_and_a_tombstone_has_it_in_a_header(
-    shipped: Callable[..., Pipeline], batch: OneBatch
+    shipped: PipelineOf, batch: OneBatch
 ) -> None:
     created = change(None, order(items=["item-1", "item-2"]), sequence=7, epoch=3)
     deleted = change(order("gone"), None, sequence=8)
@@ -37,9 +37,7 @@ def test_a_row_is_the_payload_of_its_record_and_a_tombstone_has_it_in_a_header(
     assert (record.sequence, record.source, record.payload) == (8, deleted.source, b"")
 
 
-def test_the_newest_wins_in_any_order_and_an_epoch_wins_over_sequences(
-    shipped: Callable[..., Pipeline], batch: OneBatch
-) -> None:
+def test_the_newest_wins_in_any_order_and_an_epoch_wins_over_sequences(shipped: PipelineOf, batch: OneBatch) -> None:
     changes = [
         change(None, order("a"), 1),
         change(order("a"), None, 9),
@@ -55,9 +53,7 @@ def test_the_newest_wins_in_any_order_and_an_epoch_wins_over_sequences(
     assert (record.epoch, record.sequence) == (2, 2)
 
 
-def test_the_members_of_a_group_are_on_the_partition_of_the_group(
-    shipped: Callable[..., Pipeline], batch: OneBatch
-) -> None:
+def test_the_members_of_a_group_are_on_the_partition_of_the_group(shipped: PipelineOf, batch: OneBatch) -> None:
     changes = [change(None, order(f"order-{n}", customer="abc", second=n), n) for n in range(1, 9)]
 
     rows = keyed(batch.written(shipped("orders-by-customer"), *changes))
@@ -67,7 +63,7 @@ def test_the_members_of_a_group_are_on_the_partition_of_the_group(
     assert {line.partition for line in rows.values()} == {479470107 % PARTITIONS}
 
 
-def test_poison_makes_no_record(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
+def test_poison_makes_no_record(shipped: PipelineOf, batch: OneBatch) -> None:
     values = b"\xff", None, change(None, order(items=[""]), 1), change(None, order(), 2)
 
     rows = keyed(batch.written(shipped("orders-by-item"), *values))

@@ -1,15 +1,13 @@
 """Sums over rows that another pipeline has joined with a table, read from that pipeline's topic."""
 
-from collections.abc import Callable
-
 import pytest
 
 from statecast.sales.v1.city_sales_pb2 import CitySales
 from statecast.sales.v1.invoice_with_store_pb2 import InvoiceWithStore
 from statecast.sales.v1.store_pb2 import Store
 from statecast.state.v1.state_pb2 import StateRecord
-from stream_processor.pipeline.pipeline import Pipeline
 from testkit.stream_processor.changes import START, invoice, invoice_change
+from testkit.stream_processor.micro_batches import PipelineOf
 from testkit.stream_processor.one_batch import OneBatch
 
 pytestmark = pytest.mark.timeout(600)
@@ -24,7 +22,7 @@ def joined(number: str, lines: int, sequence: int, city: str | None) -> tuple[by
     return number.encode(), state.SerializeToString()
 
 
-def test_a_row_leaves_the_group_that_it_was_joined_into(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
+def test_a_row_leaves_the_group_that_it_was_joined_into(shipped: PipelineOf, batch: OneBatch) -> None:
     records = [
         joined("a", lines=1, sequence=1, city="Pune"),
         joined("b", lines=2, sequence=2, city="Pune"),
@@ -41,9 +39,7 @@ def test_a_row_leaves_the_group_that_it_was_joined_into(shipped: Callable[..., P
     }
 
 
-def test_a_group_has_the_source_of_its_newest_commit_from_any_partition(
-    shipped: Callable[..., Pipeline], batch: OneBatch
-) -> None:
+def test_a_group_has_the_source_of_its_newest_commit_from_any_partition(shipped: PipelineOf, batch: OneBatch) -> None:
     older, newer = joined("a", lines=1, sequence=1000, city="Pune"), joined("b", lines=2, sequence=5, city="Pune")
     state = StateRecord.FromString(newer[1])
     state.source.commit_time.seconds += 60

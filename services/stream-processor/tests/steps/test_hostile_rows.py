@@ -9,10 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from statecast.orders.v1.order_pb2 import Order, OrderChange, OrderItem
-from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import change, order
-from testkit.stream_processor.micro_batches import MicroBatches
+from testkit.stream_processor.micro_batches import MicroBatches, PipelineOf
 from testkit.stream_processor.model import read_fenced
 
 pytestmark = pytest.mark.timeout(300)
@@ -68,9 +67,7 @@ def hostile_changes() -> Iterator[OrderChange]:
 
 
 @pytest.fixture
-def play(
-    shipped: Callable[..., Pipeline], tmp_path: Path, spark: SparkSession, functions: Functions
-) -> Callable[..., MicroBatches]:
+def play(shipped: PipelineOf, tmp_path: Path, spark: SparkSession, functions: Functions) -> Callable[..., MicroBatches]:
     """Plays a batch of changes through a shape, and then one of a sound row."""
 
     def play(shape: str, *changes: OrderChange) -> MicroBatches:

@@ -12,10 +12,11 @@ from statecast.sales.v1.invoice_with_store_pb2 import InvoiceWithStore
 from statecast.sales.v1.store_pb2 import Store
 from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.pipeline.fields import Contract
-from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.projection import join, project
+from testkit.pytest_plugin import CreateTopic
 from testkit.stream_processor.changes import INVOICE_CHANGES, invoice, invoice_change
+from testkit.stream_processor.micro_batches import PipelineOf
 from testkit.stream_processor.one_batch import OneBatch
 from testkit.stream_processor.process import wait_until
 
@@ -42,7 +43,7 @@ class Table:
 
 
 @pytest.fixture
-def table(kafka: str, create_topic: Callable[..., str]) -> Table:
+def table(kafka: str, create_topic: CreateTopic) -> Table:
     return Table(kafka, create_topic("stores-by-key", partitions=4))
 
 
@@ -61,7 +62,7 @@ def joined(
     kafka: str,
     table: Table,
     tables: Any,
-    shipped: Callable[..., Pipeline],
+    shipped: PipelineOf,
     batch: OneBatch,
 ) -> Joined:
     """The store that an invoice of store-1 is joined with now."""

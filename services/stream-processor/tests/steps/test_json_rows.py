@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.decode import decode
+from testkit.stream_processor.micro_batches import PipelineOf
 from testkit.stream_processor.one_batch import OneBatch
 
 WRITTEN = datetime(2024, 8, 28, 12, tzinfo=UTC)
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture
-def read(shipped: Callable[..., Pipeline], batch: OneBatch) -> Read:
+def read(shipped: PipelineOf, batch: OneBatch) -> Read:
     """The checked changes of values, each under the key `s` or (key, value), each object as JSON."""
 
     def run(name: str, source: dict[str, str], values: Sequence[object]) -> list[Row]:
@@ -196,7 +196,7 @@ def test_what_is_no_row_and_a_key_of_another_form_are_named(read: Read) -> None:
     assert {line.change for line in lines[: len(NO_ROWS)]} == {None}
 
 
-def test_a_time_that_is_none_is_unknown(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
+def test_a_time_that_is_none_is_unknown(shipped: PipelineOf, batch: OneBatch) -> None:
     known, unknown = [0, 253_402_300_799_999_000], [-1_000, 253_402_300_800_000_000, 10**18]
     times = F.array(*map(F.lit, known + unknown))
     rows = batch.records(*[(b"s", json.dumps(GHENT).encode())] * 5)

@@ -13,14 +13,13 @@ from statecast.change.v1.change_pb2 import OPERATION_SNAPSHOT
 from statecast.orders.v1.order_pb2 import Order, OrderChange
 from stream_processor.pipeline.pipeline import Pipeline
 from testkit.stream_processor.changes import change, order
-from testkit.stream_processor.micro_batches import BatchesOf
+from testkit.stream_processor.micro_batches import BatchesOf, PipelineOf
 from testkit.stream_processor.one_batch import OneBatch
 from testkit.stream_processor.truncated_positions import POSITIONS, created, encoded, truncated
 from testkit.topics import Record
 
 pytestmark = pytest.mark.timeout(600)
 
-Making = Callable[..., Pipeline]
 Playing = Callable[..., Counter[str]]
 
 
@@ -64,7 +63,7 @@ SHAPES: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.parametrize("shape", ["latest", pytest.param("members", marks=pytest.mark.long), "aggregate"])
-def test_each_record_of_a_pipeline_with_state_ends_in_one_way(shipped: Making, play: Playing, shape: str) -> None:
+def test_each_record_of_a_pipeline_with_state_ends_in_one_way(shipped: PipelineOf, play: Playing, shape: str) -> None:
     moved = change(order("order-20"), order("order-21"), 60)
     old = OrderChange(operation=OPERATION_SNAPSHOT, source=change(None, order(), 25).source, after=order("order-30"))
 
@@ -90,7 +89,7 @@ def test_each_record_of_a_pipeline_with_state_ends_in_one_way(shipped: Making, p
 
 @pytest.mark.parametrize("shape", ["latest", "members", "aggregate"])
 def test_lines_are_counted_where_they_hold_no_row(
-    shipped: Making, batch: OneBatch, monkeypatch: pytest.MonkeyPatch, shape: str
+    shipped: PipelineOf, batch: OneBatch, monkeypatch: pytest.MonkeyPatch, shape: str
 ) -> None:
     """Spark copies each line that it counts, with all that it has."""
     counted: list[list[str]] = []
@@ -108,7 +107,7 @@ def test_lines_are_counted_where_they_hold_no_row(
 
 
 @pytest.mark.parametrize("shape", ["latest", "aggregate"])
-def test_a_log_that_runs_backwards_is_found_within_a_batch_too(shipped: Making, play: Playing, shape: str) -> None:
+def test_a_log_that_runs_backwards_is_found_within_a_batch_too(shipped: PipelineOf, play: Playing, shape: str) -> None:
     outcomes = play(
         shipped("orders-by-key", **SHAPES[shape]),
         [change(None, order("a"), 8_000_000), *[timed(change(None, order("a"), n), 9_000) for n in (5, 6, 7)]],
@@ -118,13 +117,13 @@ def test_a_log_that_runs_backwards_is_found_within_a_batch_too(shipped: Making, 
     assert outcomes == {"applied": 1, "superseded_newer": 4}
 
 
-def test_many_changes_of_a_row_that_come_together_count_each(shipped: Making, play: Playing) -> None:
+def test_many_changes_of_a_row_that_come_together_count_each(shipped: PipelineOf, play: Playing) -> None:
     rows = [change(None, order("a"), number) for number in range(1, 100)]
 
     assert play(shipped("orders-by-key"), rows, rows) == {"applied": 99, "duplicate": 1, "superseded": 98}
 
 
-def test_a_route_applies_what_it_passes_on_and_filters_the_rest(shipped: Making, play: Playing) -> None:
+def test_a_route_applies_what_it_passes_on_and_filters_the_rest(shipped: PipelineOf, play: Playing) -> None:
     route = {"keep": {"route": {"operations": ["create"]}}, "where": "currency = 'EUR'"}
 
     outcomes = play(
@@ -141,7 +140,7 @@ def test_a_route_applies_what_it_passes_on_and_filters_the_rest(shipped: Making,
     assert outcomes == {"applied": 2, "filtered": 3, "set_aside": 1, "passed_over": 1}
 
 
-def test_a_message_that_is_too_large_is_set_aside(shipped: Making, play: Playing) -> None:
+def test_a_message_that_is_too_large_is_set_aside(shipped: PipelineOf, play: Playing) -> None:
     sink = {"topic": "orders-by-key", "message": "statecast.orders.v1.Order"}
     pipeline = shipped("orders-by-key", sink=sink, select={"order_id": "order_id", "currency": "repeat(currency, 100)"})
     large = order("large")
@@ -153,12 +152,12 @@ def test_a_message_that_is_too_large_is_set_aside(shipped: Making, play: Playing
 
 
 def test_a_record_whose_key_is_not_the_pipelines_is_filtered_even_when_it_is_wrong(
-    shipped: Making, play: Playing
+    shipped: PipelineOf, play: Playing
 ) -> None:
     assert play(shipped("orders-by-key", where_key="other"), [b"\xff", change(None, order(), 1)]) == {"filtered": 2}
 
 
-def test_a_truncation_counts_once(shipped: Making, play: Playing) -> None:
+def test_a_truncation_counts_once(shipped: PipelineOf, play: Playing) -> None:
     pipeline = shipped("us-share-holders", source=POSITIONS)
 
     outcomes = play(

@@ -1,11 +1,9 @@
 """Selecting: errors in an expression that only Spark detects, and which types can replace which."""
 
-from collections.abc import Callable
-
 import pytest
 
 from statecast_domains.errors import PipelineFileError
-from stream_processor.pipeline.pipeline import Pipeline
+from testkit.stream_processor.micro_batches import PipelineOf
 from testkit.stream_processor.one_batch import OneBatch
 
 
@@ -19,7 +17,7 @@ from testkit.stream_processor.one_batch import OneBatch
     ],
 )
 def test_what_only_spark_can_tell_is_told_of_the_key(
-    shipped: Callable[..., Pipeline], batch: OneBatch, select: dict[str, str], problem: str
+    shipped: PipelineOf, batch: OneBatch, select: dict[str, str], problem: str
 ) -> None:
     pipeline = shipped("masked-lines", select=select)
 

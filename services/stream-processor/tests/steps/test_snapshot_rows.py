@@ -1,11 +1,10 @@
 """Rows that snapshots read beside the changes of transactions that were open then, in micro-batches."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 
-from stream_processor.pipeline.pipeline import Pipeline
-from testkit.stream_processor.micro_batches import BatchesOf
+from testkit.stream_processor.micro_batches import BatchesOf, PipelineOf
 from testkit.stream_processor.truncated_positions import (
     POSITIONS,
     Event,
@@ -50,7 +49,7 @@ def histories() -> list[Sequence[Event]]:
     ]
 
 
-def test_rows_end_as_the_transaction_left_them(shipped: Callable[..., Pipeline], batches_of: BatchesOf) -> None:
+def test_rows_end_as_the_transaction_left_them(shipped: PipelineOf, batches_of: BatchesOf) -> None:
     pipeline = shipped("us-share-holders", source=POSITIONS)
     played = batches_of(pipeline)
     played.add(encoded(each for history in histories() for each in history))
@@ -78,7 +77,7 @@ READS = range(END_OF_LOG, END_OF_LOG + 1_200, 100)
     ids=["changed", "truncated"],
 )
 def test_a_change_of_an_open_transaction_wins_however_often_its_row_was_read(
-    shipped: Callable[..., Pipeline], batches_of: BatchesOf, late: list[Event], left: list[dict[str, object]]
+    shipped: PipelineOf, batches_of: BatchesOf, late: list[Event], left: list[dict[str, object]]
 ) -> None:
     rows = ("updated", "deleted")
     batches = batches_of(shipped("us-share-holders", **BY_KEY))

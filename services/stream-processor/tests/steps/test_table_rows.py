@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import Row
 
 from statecast.state.v1.state_pb2 import StateRecord
-from stream_processor.pipeline.pipeline import Pipeline
 from testkit.stream_processor.changes import change, order
+from testkit.stream_processor.micro_batches import PipelineOf
 from testkit.stream_processor.one_batch import OneBatch, Sent
 
 WRITTEN = datetime(2024, 8, 28, 12, tzinfo=UTC)
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture
-def read(shipped: Callable[..., Pipeline], batch: OneBatch) -> Read:
+def read(shipped: PipelineOf, batch: OneBatch) -> Read:
     """The checked changes of records, each (key, value) or (key, value, the headers of a tombstone)."""
 
     def run(name: str, records: Sequence[Sent], values: str) -> list[Row]:

@@ -1,6 +1,6 @@
 """Operators with state look for timers, after each line in real-time mode, only where windows end."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
@@ -10,6 +10,7 @@ from statecast_domains.directories import pipeline_files
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.flow import written_records
 from testkit.repository_files import DOMAINS
+from testkit.stream_processor.micro_batches import PipelineOf
 from testkit.stream_processor.one_batch import PARTITIONS, OneBatch
 
 SHIPPED = [file.stem for file in pipeline_files(sorted(DOMAINS.glob("*/*.yaml")))]
@@ -47,7 +48,7 @@ def have_timers(modes: list[Any], batch: OneBatch) -> bool:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_no_shipped_pipeline_without_windows_that_end_looks_for_timers(
-    shipped: Callable[..., Pipeline], batch: OneBatch, name: str
+    shipped: PipelineOf, batch: OneBatch, name: str
 ) -> None:
     pipeline = shipped(name)
     window = pipeline.definition.window
@@ -56,16 +57,14 @@ def test_no_shipped_pipeline_without_windows_that_end_looks_for_timers(
     assert have_timers(modes(pipeline, batch), batch) is ends
 
 
-def test_members_of_events_that_may_come_twice_look_for_no_timers(
-    shipped: Callable[..., Pipeline], batch: OneBatch
-) -> None:
+def test_members_of_events_that_may_come_twice_look_for_no_timers(shipped: PipelineOf, batch: OneBatch) -> None:
     looked_at = modes(shipped("invoices-by-store", source=EVENTS), batch)
 
     assert len(looked_at) > 0
     assert not have_timers(looked_at, batch)
 
 
-def test_windows_of_events_that_may_come_twice_end_by_timers(shipped: Callable[..., Pipeline], batch: OneBatch) -> None:
+def test_windows_of_events_that_may_come_twice_end_by_timers(shipped: PipelineOf, batch: OneBatch) -> None:
     pipeline = shipped("hourly-sales-by-store", source=EVENTS, window=ENDING)
 
     assert have_timers(modes(pipeline, batch), batch)

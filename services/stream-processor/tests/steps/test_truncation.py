@@ -15,7 +15,7 @@ from statecast.sales.v1.hourly_sales_pb2 import HourlySales
 from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.pipeline.pipeline import Pipeline
 from testkit.stream_processor.changes import START
-from testkit.stream_processor.micro_batches import BatchesOf, MicroBatches, few_but_rich, pieces
+from testkit.stream_processor.micro_batches import BatchesOf, MicroBatches, PipelineOf, few_but_rich, pieces
 from testkit.stream_processor.model import read_fenced
 from testkit.stream_processor.one_batch import OneBatch
 from testkit.stream_processor.process import wait_until
@@ -39,7 +39,6 @@ from testkit.topics import Record
 
 pytestmark = pytest.mark.timeout(600)
 
-Making: TypeAlias = Callable[..., Pipeline]
 Playing: TypeAlias = Callable[..., MicroBatches]
 
 INVOICES = {
@@ -65,7 +64,7 @@ def each_shape(in_ci: str) -> pytest.MarkDecorator:
 
 
 @pytest.fixture
-def positions(shipped: Making) -> Making:
+def positions(shipped: PipelineOf) -> PipelineOf:
     """Makes a pipeline of a shape over Debezium's changes of positions: `positions("latest", forget_deleted="1s")`."""
 
     def make(shape: str, **replaced: object) -> Pipeline:
@@ -95,7 +94,7 @@ def go_on(played: MicroBatches, *batches: Iterable[Event]) -> None:
 
 @each_shape(in_ci="aggregate")
 def test_what_came_before_a_truncation_goes_and_what_comes_after_it_stays(
-    positions: Making, play: Playing, shape: str
+    positions: PipelineOf, play: Playing, shape: str
 ) -> None:
     played = play(
         positions(shape),
@@ -109,7 +108,7 @@ def test_what_came_before_a_truncation_goes_and_what_comes_after_it_stays(
 
 @each_shape(in_ci="latest")
 def test_rows_from_before_a_truncation_that_are_read_after_it_stay_away(
-    positions: Making, play: Playing, shape: str
+    positions: PipelineOf, play: Playing, shape: str
 ) -> None:
     played = play(positions(shape), [truncated(32)])
     go_on(played, [created(8, "p"), created(40, "q", "b")], [event("u", 16, after=position("p", "b"))])
@@ -119,7 +118,7 @@ def test_rows_from_before_a_truncation_that_are_read_after_it_stay_away(
 
 @each_shape(in_ci="members")
 def test_what_a_crash_left_on_the_topic_goes_though_the_replay_reads_the_truncation_first(
-    positions: Making, play: Playing, shape: str
+    positions: PipelineOf, play: Playing, shape: str
 ) -> None:
     before, after = [created(8, "p"), event("u", 16, after=position("p", "b", 3))], [truncated(32)]
     crashed, replayed = play(positions(shape), before), play(positions(shape), after, before)
@@ -127,7 +126,7 @@ def test_what_a_crash_left_on_the_topic_goes_though_the_replay_reads_the_truncat
     assert held(crashed.written + replayed.written, shape) == {}
 
 
-def test_a_row_that_a_snapshot_reads_after_a_truncation_comes_in(positions: Making, play: Playing) -> None:
+def test_a_row_that_a_snapshot_reads_after_a_truncation_comes_in(positions: PipelineOf, play: Playing) -> None:
     batches = [[created(8, "p")], [truncated(32)], [read_by_snapshot(24, "old"), read_by_snapshot(48, "new")]]
     played = play(positions("latest"), *batches, [event("u", 56, after=position("new", amount=2))])
 
@@ -135,7 +134,7 @@ def test_a_row_that_a_snapshot_reads_after_a_truncation_comes_in(positions: Maki
 
 
 @each_shape(in_ci="latest")
-def test_a_truncation_that_comes_again_or_late_writes_nothing(positions: Making, play: Playing, shape: str) -> None:
+def test_a_truncation_that_comes_again_or_late_writes_nothing(positions: PipelineOf, play: Playing, shape: str) -> None:
     played = play(positions(shape), [created(8, "p")], [truncated(32)], [created(40, "q")])
     written = len(played.written)
     go_on(played, [truncated(32)], [truncated(24), truncated(32)])
@@ -145,7 +144,7 @@ def test_a_truncation_that_comes_again_or_late_writes_nothing(positions: Making,
 
 
 @pytest.mark.parametrize("shape", ["latest", pytest.param("aggregate", marks=pytest.mark.long)])
-def test_thousands_of_rows_leave_and_the_state_with_them(positions: Making, play: Playing, shape: str) -> None:
+def test_thousands_of_rows_leave_and_the_state_with_them(positions: PipelineOf, play: Playing, shape: str) -> None:
     count = 20_000
     played = play(positions(shape), [created(8 * number, f"p-{number}") for number in range(1, count + 1)])
     lively = played.state_rows
@@ -157,7 +156,7 @@ def test_thousands_of_rows_leave_and_the_state_with_them(positions: Making, play
     assert held(played.written, shape) == of_rows([position("new")], shape)
 
 
-def test_a_truncation_is_forgotten_as_a_deletion_is(positions: Making, play: Playing) -> None:
+def test_a_truncation_is_forgotten_as_a_deletion_is(positions: PipelineOf, play: Playing) -> None:
     played = play(positions("latest", forget_deleted="1s"), [created(8, "p")], [truncated(32)])
 
     def forgotten() -> bool:
@@ -168,7 +167,7 @@ def test_a_truncation_is_forgotten_as_a_deletion_is(positions: Making, play: Pla
     wait_until(forgotten, lambda: f"{played.state_rows} rows")
 
 
-def test_windows_that_were_closed_stay(shipped: Making, play: Playing) -> None:
+def test_windows_that_were_closed_stay(shipped: PipelineOf, play: Playing) -> None:
     window = {"time": "created_at", "size": "1h", "lateness": "30m"}
     pipeline = shipped("hourly-sales-by-store", source=INVOICES, window=window)
 
@@ -193,7 +192,7 @@ def test_windows_that_were_closed_stay(shipped: Making, play: Playing) -> None:
 @few_but_rich
 @given(seed=st.integers(0, 2**32 - 1))
 def test_a_replay_in_another_order_ends_with_the_rows_of_the_table(
-    positions: Making, play: Playing, shape: str, full: bool, seed: int
+    positions: PipelineOf, play: Playing, shape: str, full: bool, seed: int
 ) -> None:
     """The pieces are the same: of a row's changes in one batch the newest is written, and Spark repeats a batch."""
     chance = Random(seed)
@@ -206,7 +205,7 @@ def test_a_replay_in_another_order_ends_with_the_rows_of_the_table(
 
 
 @pytest.mark.long
-def test_the_sequence_of_a_group_does_not_depend_on_the_order(positions: Making, play: Playing) -> None:
+def test_the_sequence_of_a_group_does_not_depend_on_the_order(positions: PipelineOf, play: Playing) -> None:
     events = [created(8, "p"), event("u", 16, after=position("p")), event("u", 24, after=position("p", "b"))]
     orders = ([*events, truncated(32)], [truncated(32), *events], [events[0], truncated(32), *events[1:]])
 
@@ -225,7 +224,7 @@ def _sequences(records: Iterable[Record], key: str) -> list[int]:
 
 
 def test_a_state_of_another_number_of_partitions_is_refused(
-    spark: SparkSession, batch: OneBatch, positions: Making
+    spark: SparkSession, batch: OneBatch, positions: PipelineOf
 ) -> None:
     written = batch.lines(positions("latest"), *encoded([truncated(32)]))
     spark.conf.set("spark.sql.shuffle.partitions", 3)
@@ -236,7 +235,9 @@ def test_a_state_of_another_number_of_partitions_is_refused(
         spark.conf.set("spark.sql.shuffle.partitions", 2)
 
 
-def test_an_insert_only_table_is_not_truncated_and_no_key_begins_with_a_nul(batch: OneBatch, positions: Making) -> None:
+def test_an_insert_only_table_is_not_truncated_and_no_key_begins_with_a_nul(
+    batch: OneBatch, positions: PipelineOf
+) -> None:
     events = encoded([truncated(32), created(8, "\0p")])
 
     assert batch.problems(positions("aggregate", insert_only=True), *events) == [
@@ -245,7 +246,7 @@ def test_an_insert_only_table_is_not_truncated_and_no_key_begins_with_a_nul(batc
     ]
 
 
-def test_a_route_passes_nothing_on_of_a_truncation(batch: OneBatch, positions: Making) -> None:
+def test_a_route_passes_nothing_on_of_a_truncation(batch: OneBatch, positions: PipelineOf) -> None:
     source = {name: value for name, value in POSITIONS.items() if name != "key"}
     pipeline = positions("latest", keep="route", source=source)
 

@@ -21,7 +21,7 @@ from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import INVOICE_ROWS
 from testkit.stream_processor.invoice_events import invoice_events
 from testkit.stream_processor.invoice_windows import EACH_QUARTER, invoice_history
-from testkit.stream_processor.micro_batches import MicroBatches, pieces
+from testkit.stream_processor.micro_batches import MicroBatches, PipelineOf, pieces
 from testkit.stream_processor.model import read_fenced
 from testkit.topics import Record
 
@@ -56,7 +56,7 @@ def contract(tmp_path: Path) -> Contract:
 
 
 @pytest.fixture
-def hourly(contract: Contract) -> Callable[..., Pipeline]:
+def hourly(contract: Contract) -> PipelineOf:
     """Makes a pipeline of the sales of each store in windows that overlap."""
 
     def make(source: dict[str, Any], aggregate: dict[str, str], **window: str) -> Pipeline:
@@ -99,7 +99,7 @@ def of_changes() -> tuple[Batches, datetime]:
     ],
 )
 def test_the_windows_that_have_not_ended_stand_as_if_none_ended(
-    hourly: Callable[..., Pipeline],
+    hourly: PipelineOf,
     tmp_path: Path,
     spark: SparkSession,
     contract: Contract,

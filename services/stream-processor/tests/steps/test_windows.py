@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from statecast.sales.v1.hourly_sales_pb2 import HourlySales
 from statecast.sales.v1.invoice_pb2 import InvoiceChange
-from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.windows import CLOCK
 from testkit.stream_processor.changes import INVOICE_ROWS, START, invoice, invoice_change
 from testkit.stream_processor.invoice_windows import (
@@ -23,7 +22,7 @@ from testkit.stream_processor.invoice_windows import (
     invoice_history,
     kept,
 )
-from testkit.stream_processor.micro_batches import BatchesOf, MicroBatches, few_but_rich, pieces
+from testkit.stream_processor.micro_batches import BatchesOf, MicroBatches, PipelineOf, few_but_rich, pieces
 from testkit.stream_processor.model import read_fenced
 from testkit.stream_processor.one_batch import OneBatch
 from testkit.topics import Record
@@ -59,13 +58,13 @@ def held(records: Iterable[Record]) -> Sales:
 
 
 @pytest.fixture
-def shipped(shipped: Callable[..., Pipeline]) -> Callable[..., Pipeline]:
+def shipped(shipped: PipelineOf) -> PipelineOf:
     """Gives shipped pipelines of invoices, with changes as their source."""
     return partial(shipped, source=INVOICE_ROWS)
 
 
 @pytest.fixture
-def play(shipped: Callable[..., Pipeline], batches_of: BatchesOf) -> Playing:
+def play(shipped: PipelineOf, batches_of: BatchesOf) -> Playing:
     """Plays batches of changes through hourly-sales-by-store with these windows, from a checkpoint of its own."""
 
     def play(
@@ -149,9 +148,7 @@ def moving(count: int) -> list[list[InvoiceChange]]:
     return batches
 
 
-def test_a_wrong_commit_time_ends_no_window_before_its_record_was_written(
-    shipped: Callable[..., Pipeline], batch: OneBatch
-) -> None:
+def test_a_wrong_commit_time_ends_no_window_before_its_record_was_written(shipped: PipelineOf, batch: OneBatch) -> None:
     pipeline = shipped("hourly-sales-by-store", window=ENDING)
     changes = [sold(1, at(0), at(0)), sold(2, at(0), at(24 * 365 * 100)), sold(3, at(0), at(0))]
     changes[2].source.ClearField("commit_time")
@@ -166,7 +163,7 @@ def test_a_wrong_commit_time_ends_no_window_before_its_record_was_written(
 
 
 def test_a_window_beyond_the_years_of_a_key_is_a_dead_letter_with_the_reason(
-    shipped: Callable[..., Pipeline], batch: OneBatch
+    shipped: PipelineOf, batch: OneBatch
 ) -> None:
     def problems(hop: str, *times: str) -> list[str | None]:
         pipeline = shipped("hourly-sales-by-store", window={"time": "created_at", "size": "1h", "hop": hop})

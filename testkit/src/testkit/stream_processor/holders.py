@@ -31,8 +31,7 @@ class Holders:
             **keys,
         }
         processor = self._of(content, checkpoint_interval="5s", spare_slots="0")
-        processor.start()
-        processor.wait_ready()
+        processor.start_ready()
         return processor
 
     def send(self, partition: int, *events: Event) -> None:

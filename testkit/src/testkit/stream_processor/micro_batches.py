@@ -137,6 +137,9 @@ class MicroBatches:
         return sum(file.stat().st_size for file in files)
 
 
+PipelineOf: TypeAlias = Callable[..., Pipeline]
+"""Makes a pipeline, with keys of its file replaced."""
+
 BatchesOf: TypeAlias = Callable[[Pipeline], MicroBatches]
 """Makes the micro-batches of a pipeline, from a checkpoint of their own."""
 

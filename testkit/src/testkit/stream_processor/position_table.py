@@ -96,8 +96,7 @@ class PositionTable:
         """Yields a processor of the pipelines, and of `more` by short name."""
         files = [self._written(directory, name, content) for name, content in {**KEPT, **(more or {})}.items()]
         with closing(Processor(directory, self.kafka, free_port(), files, checkpoint_interval=CHECKPOINT)) as running:
-            running.start()
-            running.wait_ready()
+            running.start_ready()
             yield running
 
     def _written(self, directory: Path, short: str, content: Mapping[str, Any]) -> Path:

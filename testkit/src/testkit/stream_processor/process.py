@@ -1,7 +1,7 @@
 """Drives a real `stream-processor run`, and reads the records that it wrote."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -61,3 +61,7 @@ class Processor(ServiceProcess):
         """Returns Spark's JVM."""
         children = psutil.Process(self.pid).children(recursive=True)
         return next(child for child in children if child.name() == "java")
+
+
+ProcessorOf = Callable[..., Processor]
+"""Makes a processor of pipelines, with settings of its own."""
