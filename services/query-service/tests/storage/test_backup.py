@@ -139,7 +139,7 @@ async def test_a_file_that_has_changed_is_refused_and_nothing_is_placed(
 
     with pytest.raises(BackupError, match="changed after"):
         restore(backup, empty, [store_definition(STORE)], LIMIT_MS)
-    assert 3 not in empty.partitions(store_definition(STORE))
+    assert not empty.has(store_definition(STORE), 3)
 
 
 async def test_a_file_that_is_missing_is_refused(backup: Path, empty: StoreDirectory) -> None:

@@ -81,7 +81,7 @@ class LocalReads(Reads):
 
     @override
     def batch(self, request: api.BatchGetStatesRequest, deadline: float) -> bytes | Awaitable[bytes]:
-        pieces = Pieces(Room(self.limits.answer_bytes))
+        pieces = Pieces(self.limits.room())
         if len(request.keys) > MAX_KEYS_AT_ONCE or batch.wait_s_of(request) > 0:
             return self._batch_later(request, deadline)
         parts = batch.split(request, self.view, pieces)
@@ -103,7 +103,7 @@ class LocalReads(Reads):
 
     async def _batch_later(self, request: api.BatchGetStatesRequest, deadline: float) -> bytes:
         """Reads in a thread where it takes long, and waits for bounds and news."""
-        pieces = Pieces(Room(self.limits.answer_bytes))
+        pieces = Pieces(self.limits.room())
         parts = await batch.unblocking(len(request.keys), lambda: batch.split(request, self.view, pieces))
 
         async def look_up(part: Part, wait_s: float) -> Pieces:

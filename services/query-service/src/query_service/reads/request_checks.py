@@ -35,6 +35,10 @@ class Limits(NamedTuple):
     wait_ms: int
     answer_bytes: int
 
+    def room(self) -> Room:
+        """Returns the room for the answer to a batch."""
+        return Room(self.answer_bytes)
+
     def rows(self, asked: int) -> int:
         """Returns how many rows a page or range gets that asks for so many, 0 for the default."""
         return min(asked or self.default_page_size, self.page_size)

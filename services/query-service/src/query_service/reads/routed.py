@@ -102,7 +102,7 @@ class RoutedReads(Reads):
     def batch(self, request: api.BatchGetStatesRequest, deadline: float) -> bytes | Awaitable[bytes]:
         if len(request.keys) > MAX_KEYS_AT_ONCE or batch.wait_s_of(request) > 0:
             return self._batch_later(request, deadline)
-        pieces = Pieces(Room(self.limits.answer_bytes))
+        pieces = Pieces(self.limits.room())
         parts = batch.split(request, self.view, pieces)
         holders = self._holders(request, parts, deadline)
         here: list[Replica] = []
@@ -138,7 +138,7 @@ class RoutedReads(Reads):
 
     async def _batch_later(self, request: api.BatchGetStatesRequest, deadline: float) -> bytes:
         """Splits large batches in a thread; waits for news."""
-        pieces, wait_s = Pieces(Room(self.limits.answer_bytes)), batch.wait_s_of(request)
+        pieces, wait_s = Pieces(self.limits.room()), batch.wait_s_of(request)
         monotonic = self.dispatch.monotonic
         parts = await batch.unblocking(len(request.keys), lambda: batch.split(request, self.view, pieces))
         if not wait_s or pieces.news:

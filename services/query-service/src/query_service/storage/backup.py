@@ -98,7 +98,7 @@ def _check(
     for name, value in wanted.items():
         if getattr(manifest, name) != value:
             raise BackupError(f"{where} has {name} {getattr(manifest, name)!r}, this instance {value!r}")
-    if manifest.partition in directory.partitions(definition):
+    if directory.has(definition, manifest.partition):
         raise BackupError(f"{where} cannot be restored: the data directory has that partition, remove it first")
 
 

@@ -104,8 +104,12 @@ class StoreDirectory:
                     self.discard(definition, partition, str(error))
         return None
 
+    def has(self, definition: StoreDefinition, partition: int) -> bool:
+        """Tells whether the partition has a directory, even an empty or broken one."""
+        return self._path(definition, partition).exists()
+
     def partitions(self, definition: StoreDefinition) -> list[int]:
-        """Returns the partitions of a store that have a directory, even an empty or broken one."""
+        """Returns the partitions of a store that have a directory."""
         path = self.root / definition.name
         return [int(each.name) for each in path.iterdir() if each.name.isdecimal()] if path.is_dir() else []
 
