@@ -22,7 +22,7 @@ from testkit.served_pair import (
     outcome,
 )
 from testkit.served_stores import ME, PEER, ServedStores
-from testkit.waiting import scaled
+from testkit.waiting import scaled, wait_until_async
 
 
 def partitions_of_retained(pair: ServedPair) -> dict[int, str]:
@@ -189,8 +189,7 @@ async def test_a_long_poll_goes_on_at_the_peer_when_its_partition_moves_away(*, 
         request = batch_request(group, max_wait=Duration(seconds=8))
         request.keys[0].after.epoch, request.keys[0].after.offset = 77, replica.progress.applied_offset
         polling = pair.forwarded("BatchGetStates", request)
-        while not replica.changes.is_watched:  # noqa: ASYNC110  nobody tells
-            await asyncio.sleep(0.001)
+        await wait_until_async(lambda: replica.changes.is_watched, "the call does not wait", interval_s=0.001)
         if restores:
             replica.start_over(replica.store, Progress(0, 2.0, time.monotonic))
         else:

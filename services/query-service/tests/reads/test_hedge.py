@@ -14,6 +14,7 @@ from query_service.reads.dispatch import Dispatch
 from query_service.reads.hedge import Hedging, SlowestResults
 from statecast.query.v1 import query_pb2
 from testkit.query_service import FakePeers, FakeReads, GatedReads, ManualClock, freshness_of_get, preference_of
+from testkit.waiting import wait_until_async
 
 SHARD = ("orders-by-key", 0)
 OTHERS = [Member(f"query-{number}", f"h:{number}", f"s:{number}", 1) for number in (2, 3, 4)]
@@ -54,9 +55,7 @@ class Cluster:
         return result.answered_by
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
-            while not condition():  # noqa: ASYNC110  the state has no event
-                await asyncio.sleep(0.001)
+        await wait_until_async(condition, "the expected calls were not made", 10, interval_s=0.001)
 
     async def racing(self) -> "asyncio.Task[str]":
         """Makes the first two silent, and asks until both are asked."""

@@ -288,9 +288,7 @@ def test_a_disk_with_room_for_notes_alone_is_waited_for(both: list[Pipeline]) ->
     assert TABLE in run.running
 
 
-def test_a_start_without_room_is_waited_for_and_words_of_a_reason_decide_nothing(both: list[Pipeline]) -> None:
-    run = Run(both, new=False)
-    run.look()
+def test_a_start_without_room_is_waited_for_and_words_of_a_reason_decide_nothing(run: Run) -> None:
     run.fail(TABLE)
     run.again_error = NoRoomError("the query cannot start")
     for _ in range(5):
