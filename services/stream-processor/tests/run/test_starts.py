@@ -3,6 +3,7 @@
 from typing import Any, cast
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from prometheus_client import CollectorRegistry
 from py4j.protocol import Py4JError
 
@@ -48,14 +49,15 @@ class Prepared:
 
 
 class Run:
-    """Queries of both pipelines, the joining one first; `ends` is where the table's source ended.
+    """Queries of both pipelines, the joining one first; `ends` is where the table's source ends, or Kafka's error.
 
     A failure is the last in a row when it is the third.
     """
 
     def __init__(self, pipelines: list[Pipeline], new: bool = True, ends: dict[int, int] | None = None) -> None:
         plans = plan(pipelines, dict.fromkeys(topics_of(pipelines), 1))
-        loads = FirstLoads(plans, lambda _: new, lambda _: ends or {0: 10})
+        self.ends: dict[int, int] | KafkaException = ends or {0: 10}
+        loads = FirstLoads(plans, lambda _: new, lambda _: self._ends())
         self.registry, self.now = CollectorRegistry(), 0.0
         self.again_error, self.absent = cast(Exception | None, None), dict[str, str]()
         self.slots = Slots(40, 0)
@@ -75,6 +77,11 @@ class Run:
         if self.again_error is not None:
             raise self.again_error
         return again, Prepared()
+
+    def _ends(self) -> dict[int, int]:
+        if isinstance(self.ends, KafkaException):
+            raise self.ends
+        return self.ends
 
     def fail(self, name: str, reason: str = "no disk") -> None:
         """Ends the query, as one that has failed, and looks."""
@@ -116,12 +123,40 @@ def test_a_new_query_starts_once_a_checkpoint_holds_what_its_table_had_to_read(b
     assert run.starts.start() == [REASON]
     assert run.starts.start() == [REASON]
     assert run.running == {TABLE}
+    run.query(TABLE).started = True
     run.query(TABLE).checkpointed = {"stores": {0: 9}}
     assert run.starts.start() == [REASON]
     run.query(TABLE).checkpointed = {"stores": {0: 10}}
     assert run.starts.start() == []
     assert JOIN in run.running
     assert run.starts.waiting == []
+
+
+def test_what_comes_to_a_tables_source_until_its_tasks_run_is_awaited_too(both: list[Pipeline]) -> None:
+    run = Run(both, ends={0: 0})
+    assert run.look() == [REASON]
+    run.ends = {0: 10}
+    assert run.look() == [REASON]
+    run.query(TABLE).started = True
+    assert run.look() == [REASON]
+
+    run.query(TABLE).checkpointed = {"stores": {0: 10}}
+    run.ends = {0: 20}  # what comes later is as late as any change
+    run.look()
+    assert JOIN in run.running
+
+
+def test_while_kafka_does_not_say_where_a_tables_source_ends_a_query_waits(both: list[Pipeline]) -> None:
+    run = Run(both)
+    run.look()
+    run.ends = KafkaException(KafkaError(KafkaError._TRANSPORT))
+    run.query(TABLE).started = True
+    run.query(TABLE).checkpointed = {"stores": {0: 10}}
+    assert run.look() == [REASON]
+
+    run.ends = {0: 10}
+    run.look()
+    assert JOIN in run.running
 
 
 def test_a_query_with_a_checkpoint_or_a_table_that_others_write_waits_for_nothing(both: list[Pipeline]) -> None:
@@ -134,6 +169,7 @@ def test_a_table_without_changes_is_not_awaited_for_long(both: list[Pipeline]) -
 
     run.starts.start()
     assert JOIN not in run.running
+    run.query(TABLE).started = True
     run.starts.start()
     assert JOIN in run.running
 
@@ -339,6 +375,7 @@ def test_two_that_join_each_other_do_not_wait_for_ever(shipped: PipelineOf) -> N
 
     run.starts.start()
     for each in run.starts.running:
+        each.started = True
         each.checkpointed = {topic: {0: 10} for topic in each.plan.source_topics}
     run.starts.start()
 

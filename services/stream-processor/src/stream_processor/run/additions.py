@@ -171,7 +171,7 @@ class Additions:
         if before is not None:
             self._forget(before)
             self.starts.remove({before.name} - {plan.name})
-        self.starts.add([waiting], lambda _: not exists, self.topics.readable_ends)
+        self.starts.add([waiting], lambda _: not exists)
         self._note(file)
         self.limits.add(pipeline)
         self.plans.append(plan)

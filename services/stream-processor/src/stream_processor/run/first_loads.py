@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from confluent_kafka import KafkaException
+
 from stream_processor.run.plan import QueryPlan
 from stream_processor.run.watch import Ends, WatchedQuery
 
@@ -10,39 +12,49 @@ class FirstLoads:
     """Decides which queries wait for which.
 
     A row is joined with the table's row of that moment, and no later change of the table rewrites it. So a query
-    without a checkpoint that joins the output of another query of the process waits. It starts once the other query has
-    read its source up to the end at the start of the process, and a checkpoint holds it: then the table has it, too.
-    While the other query stands still, the table may lack rows, and the query waits.
+    without a checkpoint that joins the output of another query of the process waits. It starts once a checkpoint of the
+    other query holds its source up to the end that the source had when the other query's tasks first ran: then the
+    table has it, too. An earlier end would miss a source that is filled while Spark starts. While the other query
+    stands still, the table may lack rows, and the query waits.
     """
 
     def __init__(self, plans: Sequence[QueryPlan], is_new: Callable[[str], bool], ends: Callable[[str], Ends]) -> None:
         """`plans` are all of the process, also of pipelines that stand still.
 
-        `is_new` tells of a query's name whether it has no checkpoint; `ends` are those that readers of a topic reach.
+        `is_new` tells of a query's name whether it has no checkpoint. `ends` gives those that readers of a topic reach,
+        and may raise KafkaException: the query waits on, and they are asked for again.
         """
         self._writers: dict[str, QueryPlan] = {}
-        self._waits: dict[str, dict[str, Mapping[str, Ends]]] = {}
-        self.add(plans, is_new, ends)
+        self._waits: dict[str, dict[str, Mapping[str, Ends] | None]] = {}
+        """By the query that waits and the table's query: the ends of the table's sources, None while not known."""
+        self._ends = ends
+        self.add(plans, is_new)
 
-    def add(self, plans: Sequence[QueryPlan], is_new: Callable[[str], bool], ends: Callable[[str], Ends]) -> None:
-        """Takes more plans of the process. `is_new` and `ends` are as before."""
+    def add(self, plans: Sequence[QueryPlan], is_new: Callable[[str], bool]) -> None:
+        """Takes more plans of the process. `is_new` is as before."""
         writers = self._writers
         writers |= {each.sink_topic: each for each in plans if each.shuffles}
         for each in plans:
             for table in [writers[topic] for topic in each.joined_topics if topic in writers and is_new(each.name)]:
                 # Two that join each other would wait for ever.
                 if each.name not in self._all_before(table.name):
-                    read = {topic: ends(topic) for topic in table.source_topics}
-                    self._waits.setdefault(each.name, {})[table.name] = read
+                    self._waits.setdefault(each.name, {})[table.name] = None
 
     def awaited(self, name: str, running: Sequence[WatchedQuery]) -> list[str]:
         """Returns the names of the queries with a first checkpoint that the query waits for."""
         known = {each.plan.name: each for each in running}
-        return [
-            table
-            for table, ends in self._waits.get(name, {}).items()
-            if table not in known or not known[table].has_checkpointed(ends)
-        ]
+        waits = self._waits.get(name, {})
+        return [table for table in waits if table not in known or not self._is_loaded(known[table], waits)]
+
+    def _is_loaded(self, table: WatchedQuery, waits: dict[str, Mapping[str, Ends] | None]) -> bool:
+        ends = waits[table.plan.name]
+        if ends is None and table.started:
+            try:
+                ends = {topic: self._ends(topic) for topic in table.plan.source_topics}
+            except KafkaException:
+                return False
+            waits[table.plan.name] = ends
+        return ends is not None and table.has_checkpointed(ends)
 
     def end(self, name: str) -> None:
         """Notes that the query has started: it never waits again."""

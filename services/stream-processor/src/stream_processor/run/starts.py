@@ -25,7 +25,7 @@ from stream_processor.run.queries import Prepared, start
 from stream_processor.run.restarts import FULL_PAUSE_S, Restarts
 from stream_processor.run.session import missing_slots, stop_queries
 from stream_processor.run.snapshots import Snapshots
-from stream_processor.run.watch import Ends, WatchedQuery
+from stream_processor.run.watch import WatchedQuery
 
 log = structlog.get_logger()
 
@@ -90,9 +90,9 @@ class Starts:
     _beyond_limit: set[str] = field(default_factory=set, init=False)
     _logged: dict[str, str] = field(default_factory=dict, init=False)
 
-    def add(self, waiting: Sequence[Waiting], is_new: Callable[[str], bool], ends: Callable[[str], Ends]) -> None:
-        """Takes more queries, to be started by `start`; `is_new` and `ends` are as those of FirstLoads."""
-        self.loads.add([each.plan for each in waiting], is_new, ends)
+    def add(self, waiting: Sequence[Waiting], is_new: Callable[[str], bool]) -> None:
+        """Takes more queries, to be started by `start`; `is_new` is as that of FirstLoads."""
+        self.loads.add([each.plan for each in waiting], is_new)
         self.waiting += waiting
 
     def forget(self, names: Collection[str]) -> None:
