@@ -1,14 +1,12 @@
 """The wheels of all parts, as a release would publish them."""
 
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from published_wheels import run
+from published_wheels import published
 
 ROOT = Path(__file__).parents[2]
 LIBRARIES = ("proto", "libs/service", "libs/domains", "clients/python", "testkit", "tools/onboarding")
@@ -32,7 +30,5 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def index(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
-    """The variables that point pip to the published wheels, besides the registry for other packages."""
-    wheels = tmp_path_factory.mktemp("index")
-    run(tree, sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(wheels), *map("./{}".format, PARTS))
-    return {"PIP_FIND_LINKS": f"{wheels} {os.environ.get('PIP_FIND_LINKS', '')}", "PIP_NO_COMPILE": "1"}
+    """The variables that point pip to the published wheels of all parts."""
+    return published(tree, tmp_path_factory.mktemp("index"), PARTS)

@@ -2,7 +2,18 @@
 
 import os
 import subprocess
+import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+
+def published(tree: Path, wheels: Path, parts: Iterable[str]) -> Mapping[str, str]:
+    """Builds the wheels of some parts of the tree into a directory.
+
+    Returns the variables that point pip to it, besides the registry for other packages.
+    """
+    run(tree, sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(wheels), *map("./{}".format, parts))
+    return {"PIP_FIND_LINKS": f"{wheels} {os.environ.get('PIP_FIND_LINKS', '')}", "PIP_NO_COMPILE": "1"}
 
 
 def run(directory: Path, *command: str, **environment: str) -> str:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from published_wheels import run
+from published_wheels import published, run
 
+OF_THE_SIMULATOR = ("proto", "libs/service", "testkit")
+"""The parts of the repository that the cdc-simulator and its tests need."""
 WHOLE_SUITE = {"cdc-simulator": 900, "query-service": 1500, "stream-processor": 3600, "ws-edge": 1500}
 """Seconds that all tests of a service may take, with its installation."""
 SERVICES = Path(__file__).parents[2] / "services"
@@ -33,11 +35,9 @@ def test_no_test_of_a_service_looks_for_a_file_outside_of_its_folder(service: st
 
 @pytest.mark.stack
 @pytest.mark.timeout(300)
-def test_the_folder_of_a_service_and_published_wheels_are_enough(
-    tree: Path, index: Mapping[str, str], tmp_path: Path
-) -> None:
+def test_the_folder_of_a_service_and_published_wheels_are_enough(tree: Path, tmp_path: Path) -> None:
     folder = alone(tree, "cdc-simulator", tmp_path)
-    output = run(folder, "make", "fast", **index)
+    output = run(folder, "make", "fast", **published(tree, tmp_path / "wheels", OF_THE_SIMULATOR))
     version = run(folder, ".venv/bin/cdc-simulator", "--version")
 
     assert " passed" in output
