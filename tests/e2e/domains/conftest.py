@@ -14,5 +14,5 @@ def domains_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningS
     """The stack of all domains but the orders."""
     others = ",".join(name for name in domain_names() if name != FIRST)
     directory = tmp_path_factory.mktemp("domains-stack")
-    with shared_stack(directory, domain=others, rate=40, checkpoint_interval="30s") as running:
+    with shared_stack(directory, domain=others, rate=10) as running:
         yield running

@@ -31,7 +31,7 @@ from statecast_domains.domain import read_domains
 from testkit.topics import count_records
 from testkit.waiting import eventually, scaled, wait_until
 
-CHANGES = 1_000
+CHANGES = 300
 WATCHED_GROUPS = 3
 WATCHED_MATCHES, WATCHED_MARKETS = 100, 10
 """More than there are. All sockets may come to one edge, and each row that may be watched counts there."""
