@@ -40,6 +40,7 @@ class Resumer:
         self._interval_ms = interval_ms
         self._token = ""
         self._backoff = Backoff()
+        self._watches = 0
         self.begin_count()
 
     def begin_count(self) -> None:
@@ -53,7 +54,7 @@ class Resumer:
             asked_for = 0.0
             try:
                 client = await self._connect(host, port, request)
-                client.watch(1, self._store, self._key, self._interval_ms, self._token)
+                self._watch(client)
                 await client.closed
             except RefusedError as error:
                 self.refused += 1
@@ -61,6 +62,11 @@ class Resumer:
             except OSError:
                 asked_for = 0.0  # nobody listens, or answers in time
             await asyncio.sleep(max(asked_for, self._backoff.next()))
+
+    def _watch(self, client: EdgeSocket) -> None:
+        self._client = client
+        self._watches += 1
+        client.watch(self._watches, self._store, self._key, self._interval_ms, self._token)
 
     async def _connect(self, host: str, port: int, request: bytes) -> EdgeSocket:
         """Opens a socket. Raises RefusedError, or another OSError, also when that takes too long."""
@@ -75,7 +81,7 @@ class Resumer:
         return client
 
     def take(self, data: bytes, start: int, end: int) -> None:
-        """Takes a frame; those without an id are about the socket."""
+        """Takes a frame; those without an id are about the socket. Asks again for a watch that ends, once it may."""
         frame = json.loads(data[start:end])
         if "id" not in frame:
             return
@@ -90,6 +96,8 @@ class Resumer:
             self.repeated += sequence <= self.sequence
             self.sequence = sequence
         self._token = frame.get("token", self._token)
+        if "ended" in frame:
+            asyncio.get_running_loop().call_later(frame["ended"]["retry_ms"] / 1000, self._watch, self._client)
 
 
 class Resumers:
