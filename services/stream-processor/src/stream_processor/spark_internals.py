@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -67,7 +68,7 @@ def java_column(
 
 def descriptor_set(spark: SparkSession, serialized: bytes) -> Java:
     """Returns the DescriptorSet.java of a serialized google.protobuf.FileDescriptorSet."""
-    return _jvm(spark).io.statecast.spark.DescriptorSet(serialized)
+    return _jvm(spark).io.statecast.spark.decode.DescriptorSet(serialized)
 
 
 def _java(spark: SparkSession, value: Configuration) -> Any:
@@ -97,7 +98,7 @@ def exact(sql: str, spark: SparkSession) -> Column:
     jvm = _jvm(spark)
     parsed = cast(Any, spark)._jsparkSession.sessionState().sqlParser().parseExpression(sql)
     try:
-        safe = jvm.io.statecast.spark.RowExpressions.safe(parsed)
+        safe = jvm.io.statecast.spark.expressions.RowExpressions.safe(parsed)
     except IllegalArgumentException as error:
         raise AnalysisException(jvm_reason(error)) from error
     return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(safe))
@@ -106,8 +107,9 @@ def exact(sql: str, spark: SparkSession) -> Column:
 def attempted(column: Column, spark: SparkSession) -> Column:
     """Returns the column, null where it cannot be computed for a row, as `attempt` does for SQL."""
     jvm = _jvm(spark)
-    expressions = jvm.org.apache.spark.sql.classic.ExpressionUtils
-    return Column(expressions.column(jvm.io.statecast.spark.Attempt(expressions.expression(cast(Any, column)._jc))))
+    spark_columns = jvm.org.apache.spark.sql.classic.ExpressionUtils
+    guarded = jvm.io.statecast.spark.expressions.Attempt(spark_columns.expression(cast(Any, column)._jc))
+    return Column(spark_columns.column(guarded))
 
 
 def pattern_problem(spark: SparkSession, pattern: str) -> str | None:
@@ -120,12 +122,12 @@ def pattern_problem(spark: SparkSession, pattern: str) -> str | None:
 
 
 def stateful(operator: str, lines: DataFrame, *arguments: Configuration) -> DataFrame:
-    """Returns the lines behind an operator with state: Previous.java or another one, which documents its columns.
+    """Returns the lines behind an operator with state: `state.Previous` or another class, which documents its columns.
 
     `arguments` are those of its `apply` behind the lines. It shuffles the lines by its key.
     """
     spark = lines.sparkSession
-    java = getattr(_jvm(spark).io.statecast.spark, operator)
+    java = attrgetter(operator)(_jvm(spark).io.statecast.spark)
     return DataFrame(java.apply(cast(Any, lines)._jdf, *[_java(spark, each) for each in arguments]), spark)
 
 
@@ -135,7 +137,7 @@ def partition_keys(spark: SparkSession) -> list[str]:
     By the session's number of shuffle partitions, which must be that of the checkpoint; the query fails otherwise.
     """
     partitions = int(cast(str, spark.conf.get("spark.sql.shuffle.partitions")))
-    return list(_jvm(spark).io.statecast.spark.Previous.partitionKeys(partitions))
+    return list(_jvm(spark).io.statecast.spark.state.Previous.partitionKeys(partitions))
 
 
 def plan_text(frame: DataFrame) -> str:
@@ -179,7 +181,7 @@ def running_tasks(spark: SparkSession) -> Callable[[], dict[str, int]]:
 
 def end_jvm_with_this_process(spark: SparkSession) -> None:
     """Makes the JVM end within a second after this process, however that ends."""
-    _jvm(spark).io.statecast.spark.ParentWatch.start(os.getpid())
+    _jvm(spark).io.statecast.spark.session.ParentWatch.start(os.getpid())
 
 
 def launch_jvm(settings: Mapping[str, str]) -> None:
@@ -216,7 +218,7 @@ def end_jvm() -> None:
 
 def close_tables(spark: SparkSession) -> None:
     """Stops following the joined tables in this JVM."""
-    _jvm(spark).io.statecast.spark.GlobalTables.closeAll()
+    _jvm(spark).io.statecast.spark.tables.GlobalTables.closeAll()
 
 
 class CheckpointFiles:

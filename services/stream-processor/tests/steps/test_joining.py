@@ -50,7 +50,7 @@ def table(kafka: str, create_topic: CreateTopic) -> Table:
 @pytest.fixture
 def tables(spark: SparkSession) -> Iterator[Any]:
     """The tables of Spark's JVM, which are closed after the test."""
-    tables = cast(Any, spark._jvm).io.statecast.spark.GlobalTables
+    tables = cast(Any, spark._jvm).io.statecast.spark.tables.GlobalTables
     yield tables
     tables.closeAll()
 

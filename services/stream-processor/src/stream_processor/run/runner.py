@@ -45,7 +45,7 @@ log = structlog.get_logger()
 SLOTS_POLL_S = 0.25
 LOOK_AT_START_S = 0.25
 LOOK_S = 1.0
-SIGN_IN = "io.statecast.spark.PasswordFile"
+SIGN_IN = "io.statecast.spark.session.PasswordFile"
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ class AggregatePipeline(SummingPipeline):
         ends = self.window is not None and self.window.keep is not None
         parts = parts_of(self)
         names, folds = [part.name for part in parts], [part.fold for part in parts]
-        summed = stateful("GroupSums", lines, names, folds, ends)
+        summed = stateful("groups.GroupSums", lines, names, folds, ends)
         groups = observe_late(summed) if ends else summed
         payload = functions.encode(self._message(), self.sink.full_name)
         has_rows = F.coalesce(F.col("rows") > 0, F.lit(False))

@@ -107,7 +107,7 @@ class TableJoinPipeline(LatestPipeline):
         )
         kind = self.join_type
         forget_s = round(self.definition.forget_deleted.total_seconds())
-        known = stateful("TableJoin", source.union(joined), forget_s, kind != "inner", kind == "outer")
+        known = stateful("state.TableJoin", source.union(joined), forget_s, kind != "inner", kind == "outer")
         joined_rows = observe_state(known).where(F.col("deleted").isNotNull() | is_letter())
         rows = [_row(F.col(name), side.row.full_name, functions) for name, side in zip(_ROWS, self.sides, strict=True)]
         scoped = in_scope(

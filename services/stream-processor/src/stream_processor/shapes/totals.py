@@ -72,7 +72,7 @@ class TotalsPipeline(SummingPipeline, PassingPipeline):
         """
         [changes] = read
         lines = self._lines(self._known(changes, functions), functions)
-        totals = stateful("RunningTotals", lines, ["rows", *(part.name for part in parts_of(self))])
+        totals = stateful("groups.RunningTotals", lines, ["rows", *(part.name for part in parts_of(self))])
         judged = observe_withheld(totals.withColumn(WITHHELD, ~is_letter() & is_beyond(self)))
         message = functions.encode(filled(self.sink, numbers(self)), self.sink.full_name)
         value = F.concat("payload", message).alias("value")

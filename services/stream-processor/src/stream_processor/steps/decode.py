@@ -17,7 +17,7 @@ from stream_processor.steps.table_rows import decode_table
 MAY_HAVE_BEFORE = ("OPERATION_UPDATE", "OPERATION_DELETE")
 HAS_AFTER = ("OPERATION_CREATE", "OPERATION_UPDATE", "OPERATION_SNAPSHOT")
 INSERTS = ("OPERATION_CREATE", "OPERATION_SNAPSHOT")
-REALTIME_SOURCE = "io.statecast.spark.SharedKafkaSource"
+REALTIME_SOURCE = "io.statecast.spark.source.SharedKafkaSource"
 FETCH_WAIT_MS = 10
 """How long the broker waits for records before it answers that there are none, to those who read what is there."""
 TOMBSTONE = "a tombstone: the delete before it says that the row is gone"

@@ -51,5 +51,5 @@ def first_events(events: DataFrame, pipeline: Pipeline) -> DataFrame:
         return events
     identity = F.coalesce(letter_key(), key_text(F.col("after"), pipeline.deduplicate))
     identified = events.withColumns({"identity": identity, "time": event_time(pipeline)})
-    known = stateful("Deduplicate", identified, same.within // timedelta(microseconds=1), CLOCK in events.columns)
+    known = stateful("state.Deduplicate", identified, same.within // timedelta(microseconds=1), CLOCK in events.columns)
     return observe_state(known).where("first").select(*events.columns)

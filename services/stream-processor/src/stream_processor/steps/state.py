@@ -71,4 +71,4 @@ def entries(changes: DataFrame, pipeline: Pipeline, functions: Functions, beside
 def known_rows(rows: DataFrame, pipeline: Pipeline, every_change: bool) -> DataFrame:
     """Returns the lines behind Previous.java, with the columns that observe_state tells the progress of."""
     forget_s = round(pipeline.definition.forget_deleted.total_seconds())
-    return with_truncation(stateful("Previous", rows, forget_s, every_change, CLOCK in rows.columns))
+    return with_truncation(stateful("state.Previous", rows, forget_s, every_change, CLOCK in rows.columns))

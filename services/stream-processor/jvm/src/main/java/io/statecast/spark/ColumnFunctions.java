@@ -1,5 +1,19 @@
 package io.statecast.spark;
 
+import io.statecast.spark.decode.DecodeChange;
+import io.statecast.spark.decode.DecodeRow;
+import io.statecast.spark.decode.DescriptorSet;
+import io.statecast.spark.decode.JsonTexts;
+import io.statecast.spark.decode.MessageType;
+import io.statecast.spark.decode.RowFromTexts;
+import io.statecast.spark.groups.Contributions;
+import io.statecast.spark.groups.Differences;
+import io.statecast.spark.groups.GroupPart;
+import io.statecast.spark.sink.DeadLetter;
+import io.statecast.spark.sink.Encode;
+import io.statecast.spark.sink.KafkaPartition;
+import io.statecast.spark.tables.Lookup;
+import io.statecast.spark.tables.TableRows;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

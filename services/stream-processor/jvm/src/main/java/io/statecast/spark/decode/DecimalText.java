@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.decode;
 
 import com.google.protobuf.ByteString;
 import com.google.protobuf.CodedInputStream;
@@ -14,7 +14,7 @@ import java.util.List;
  *
  * <p>A value has exactly `scale` digits after the point, and so has its text. Nothing is ever rounded.
  */
-record DecimalText(int precision, int scale) {
+public record DecimalText(int precision, int scale) {
   /** The option's number in google.protobuf.FieldOptions. Descriptors are parsed without it, as an unknown field. */
   private static final int OPTION = 73451;
 
@@ -24,7 +24,7 @@ record DecimalText(int precision, int scale) {
   private static final int LARGEST_EXPONENT = 400;
 
   /** Returns the type of the field's texts; null if they are not decimals. */
-  static DecimalText of(FieldDescriptor field) {
+  public static DecimalText of(FieldDescriptor field) {
     List<ByteString> option = field.getOptions().getUnknownFields().getField(OPTION).getLengthDelimitedList();
     if (option.isEmpty()) {
       return null;
@@ -80,7 +80,7 @@ record DecimalText(int precision, int scale) {
   }
 
   /** Returns the text of a number that fits, with exactly `scale` digits after the point. */
-  String write(BigDecimal number) {
+  public String write(BigDecimal number) {
     return fitted(number).toPlainString();
   }
 

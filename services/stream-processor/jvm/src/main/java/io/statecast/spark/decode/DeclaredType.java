@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.decode;
 
 /**
  * The type of a column in Kafka Connect's schema: the name of its logical type, and the scale of a decimal; or null.

@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.decode;
 
 import com.google.protobuf.CodedInputStream;
 import com.google.protobuf.Descriptors.FieldDescriptor;
@@ -18,7 +18,7 @@ import org.apache.spark.unsafe.types.ByteArray;
 public final class DecodeChange extends DecodeRow {
   private static final long serialVersionUID = 1L;
 
-  DecodeChange(MessageType type) {
+  public DecodeChange(MessageType type) {
     super(type);
   }
 

@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.decode;
 
 import java.io.IOException;
 import java.io.Serializable;
@@ -15,7 +15,7 @@ public class DecodeRow implements Serializable {
 
   final MessageType type;
 
-  DecodeRow(MessageType type) {
+  public DecodeRow(MessageType type) {
     this.type = type;
   }
 

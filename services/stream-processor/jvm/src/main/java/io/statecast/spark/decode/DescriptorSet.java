@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.decode;
 
 import com.google.protobuf.DescriptorProtos.FileDescriptorProto;
 import com.google.protobuf.DescriptorProtos.FileDescriptorSet;
@@ -44,7 +44,7 @@ public final class DescriptorSet {
    * @param message the full name of a top-level message
    * @throws IllegalArgumentException if the set has no such message
    */
-  MessageType type(String message) {
+  public MessageType type(String message) {
     return MessageType.of(find(message));
   }
 

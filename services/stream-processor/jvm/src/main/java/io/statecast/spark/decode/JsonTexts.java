@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.decode;
 
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonFactoryBuilder;
@@ -53,7 +53,7 @@ public final class JsonTexts implements Serializable {
   private transient byte[] lastText;
   private transient InternalRow last;
 
-  JsonTexts(StructType type) {
+  public JsonTexts(StructType type) {
     this.type = type;
   }
 

@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.decode;
 
 import com.google.protobuf.CodedInputStream;
 import com.google.protobuf.Descriptors.Descriptor;
@@ -22,7 +22,7 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
  * its value's name, a Timestamp one in microseconds, a message a row, a repeated field an array, an unset field with
  * presence null. A text that is a decimal is a number, and null when it is unset. Unknown fields are skipped.
  */
-final class MessageReader {
+public final class MessageReader {
   private static final Map<Descriptor, MessageReader> KNOWN = new ConcurrentHashMap<>();
   private static final String TIMESTAMP = "google.protobuf.Timestamp";
 
@@ -45,18 +45,18 @@ final class MessageReader {
   }
 
   /** Returns the reader of a type of message. */
-  static MessageReader of(Descriptor type) {
+  public static MessageReader of(Descriptor type) {
     // All tasks ask for each record, and computeIfAbsent may lock even when the key is present.
     MessageReader known = KNOWN.get(type);
     return known == null ? KNOWN.computeIfAbsent(type, MessageReader::new) : known;
   }
 
   /** Returns whether a Timestamp can hold the second, counted since 1970. */
-  static boolean isValid(long second) {
+  public static boolean isValid(long second) {
     return second >= FIRST_SECOND && second <= LAST_SECOND;
   }
 
-  static boolean isTimestamp(Descriptor type) {
+  public static boolean isTimestamp(Descriptor type) {
     return type.getFullName().equals(TIMESTAMP);
   }
 
@@ -67,7 +67,7 @@ final class MessageReader {
    * @throws UndecodableException if a row cannot hold its values: an enum number without a name, a Timestamp out of its
    *     range, more values than {@link ReadBudget} allows
    */
-  InternalRow read(byte[] value) throws InvalidProtocolBufferException {
+  public InternalRow read(byte[] value) throws InvalidProtocolBufferException {
     try {
       Object[] values = new Object[fields.length];
       merge(values, CodedInputStream.newInstance(value), new ReadBudget());

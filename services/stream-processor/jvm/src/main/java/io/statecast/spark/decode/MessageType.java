@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.decode;
 
 import com.google.protobuf.DescriptorProtos.FileDescriptorSet;
 import com.google.protobuf.Descriptors.Descriptor;
@@ -16,7 +16,7 @@ import java.util.concurrent.ConcurrentHashMap;
  * <p>A JVM has one object for each type, however many tasks bring it, because readers and writers of messages are
  * cached by it.
  */
-final class MessageType implements Serializable {
+public final class MessageType implements Serializable {
   private static final long serialVersionUID = 1L;
   private static final Map<Key, MessageType> KNOWN = new ConcurrentHashMap<>();
 
@@ -48,7 +48,7 @@ final class MessageType implements Serializable {
     needed.add(file);
   }
 
-  Descriptor descriptor() {
+  public Descriptor descriptor() {
     return descriptor;
   }
 

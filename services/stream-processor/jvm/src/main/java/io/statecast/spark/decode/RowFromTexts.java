@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.decode;
 
 import com.google.protobuf.Descriptors.Descriptor;
 import com.google.protobuf.Descriptors.FieldDescriptor;
@@ -26,7 +26,7 @@ public final class RowFromTexts implements Serializable {
 
   private final MessageType type;
 
-  RowFromTexts(MessageType type) {
+  public RowFromTexts(MessageType type) {
     this.type = type;
   }
 

@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.decode;
 
 import java.math.BigDecimal;
 import java.math.BigInteger;

@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.expressions;
 
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;

@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.expressions;
 
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;

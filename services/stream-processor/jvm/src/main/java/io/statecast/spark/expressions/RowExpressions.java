@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.expressions;
 
 import java.util.ArrayList;
 import java.util.List;

@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.groups;
 
 import com.google.protobuf.CodedInputStream;
 import com.google.protobuf.CodedOutputStream;

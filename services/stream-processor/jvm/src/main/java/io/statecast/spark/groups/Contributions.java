@@ -1,5 +1,6 @@
-package io.statecast.spark;
+package io.statecast.spark.groups;
 
+import io.statecast.spark.state.RowReader;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -25,7 +26,7 @@ public final class Contributions implements Serializable {
   private final RowReader unit;
   private final int width;
 
-  Contributions(GroupPart[] parts, StructType unit) {
+  public Contributions(GroupPart[] parts, StructType unit) {
     this.parts = parts;
     this.unit = new RowReader(unit);
     this.width = unit.size();

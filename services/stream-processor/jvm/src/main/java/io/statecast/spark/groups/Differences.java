@@ -1,5 +1,6 @@
-package io.statecast.spark;
+package io.statecast.spark.groups;
 
+import io.statecast.spark.state.RowReader;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -24,7 +25,7 @@ public final class Differences implements Serializable {
   private static final long serialVersionUID = 1L;
 
   /** Selects the lines of the result, and the meaning of `ticks`. */
-  enum Lines {
+  public enum Lines {
     /** One line per group that the row was in or is in, changed or not. */
     EVERY,
     /** One line per group that the change makes a difference to, with one tick. */
@@ -43,7 +44,7 @@ public final class Differences implements Serializable {
   private final Lines lines;
   private final RowReader values;
 
-  Differences(GroupPart[] parts, StructType entry, Lines lines) {
+  public Differences(GroupPart[] parts, StructType entry, Lines lines) {
     this.parts = parts;
     this.entry = entry;
     this.values = new RowReader(entry);
@@ -51,7 +52,7 @@ public final class Differences implements Serializable {
   }
 
   /** Returns the type of a line. */
-  StructType result() {
+  public StructType result() {
     StructType result = new StructType().add("key", "string", false).add("rows", "bigint", false);
     for (int i = 0; i < parts.length; i++) {
       result = result.add(entry.apply(i + 2).name(), parts[i].difference, true);

@@ -1,5 +1,6 @@
-package io.statecast.spark;
+package io.statecast.spark.groups;
 
+import io.statecast.spark.state.SparkInternals;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -23,7 +24,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  * Computes one of the numbers of groups: the contribution of a row, the difference that a change makes to a group, and
  * the value that a group holds after all differences and shows. All are Spark's internal values; null stands for none.
  */
-abstract class GroupPart implements Serializable {
+public abstract class GroupPart implements Serializable {
   private static final long serialVersionUID = 1L;
 
   /** The types of a row's contribution, of a difference, and of the values that a group holds and shows. */
@@ -100,7 +101,7 @@ abstract class GroupPart implements Serializable {
   }
 
   /** Makes the parts of an entry, struct(key, rows, parts…); their contributions follow its first two fields. */
-  static GroupPart[] all(List<String> functions, StructType entry) {
+  public static GroupPart[] all(List<String> functions, StructType entry) {
     GroupPart[] parts = new GroupPart[functions.size()];
     for (int i = 0; i < parts.length; i++) {
       parts[i] = of(functions.get(i), entry.apply(i + 2).dataType());

@@ -1,5 +1,8 @@
-package io.statecast.spark;
+package io.statecast.spark.groups;
 
+import io.statecast.spark.state.InternalState;
+import io.statecast.spark.state.LetterKeys;
+import io.statecast.spark.state.RowReader;
 import java.time.Instant;
 import java.util.Comparator;
 import java.util.List;

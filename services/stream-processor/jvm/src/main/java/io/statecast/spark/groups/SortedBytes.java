@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.groups;
 
 import java.nio.ByteBuffer;
 

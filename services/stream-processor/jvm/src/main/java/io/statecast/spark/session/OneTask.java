@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.session;
 
 import java.io.Serializable;
 import org.apache.spark.sql.SparkSession;

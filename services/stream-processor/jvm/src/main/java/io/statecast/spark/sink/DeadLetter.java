@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.sink;
 
 import java.io.Serializable;
 import java.util.ArrayList;
@@ -42,7 +42,7 @@ public final class DeadLetter implements Serializable {
    *     bytes of a value that was cut
    * @param rooms by dead-letter topic, the bytes that a letter may have beside these headers
    */
-  DeadLetter(String pipeline, List<String> names, Map<String, Integer> rooms) {
+  public DeadLetter(String pipeline, List<String> names, Map<String, Integer> rooms) {
     this.pipeline = pipeline;
     this.names = names;
     this.rooms = rooms;

@@ -1,5 +1,6 @@
-package io.statecast.spark;
+package io.statecast.spark.sink;
 
+import io.statecast.spark.decode.MessageType;
 import java.io.Serializable;
 import org.apache.spark.sql.catalyst.InternalRow;
 
@@ -9,7 +10,7 @@ public final class Encode implements Serializable {
 
   private final MessageType type;
 
-  Encode(MessageType type) {
+  public Encode(MessageType type) {
     this.type = type;
   }
 

@@ -1,8 +1,10 @@
-package io.statecast.spark;
+package io.statecast.spark.sink;
 
 import com.google.protobuf.CodedOutputStream;
 import com.google.protobuf.Descriptors.EnumValueDescriptor;
 import com.google.protobuf.Descriptors.FieldDescriptor;
+import io.statecast.spark.decode.DecimalText;
+import io.statecast.spark.decode.MessageReader;
 import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;

@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.sink;
 
 import java.io.Serializable;
 import org.apache.kafka.clients.producer.internals.BuiltInPartitioner;

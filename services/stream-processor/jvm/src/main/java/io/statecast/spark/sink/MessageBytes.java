@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.sink;
 
 import com.google.protobuf.CodedOutputStream;
 import com.google.protobuf.WireFormat;

@@ -1,7 +1,8 @@
-package io.statecast.spark;
+package io.statecast.spark.sink;
 
 import com.google.protobuf.Descriptors.Descriptor;
 import com.google.protobuf.Descriptors.FieldDescriptor;
+import io.statecast.spark.decode.MessageReader;
 import java.util.Comparator;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;

@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.source;
 
 import java.time.Duration;
 import java.util.Collections;

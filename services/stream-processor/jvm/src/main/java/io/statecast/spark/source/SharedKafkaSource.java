@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.source;
 
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;

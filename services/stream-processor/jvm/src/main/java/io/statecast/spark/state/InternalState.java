@@ -1,5 +1,6 @@
-package io.statecast.spark;
+package io.statecast.spark.state;
 
+import io.statecast.spark.expressions.InputRow;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.Column;
@@ -42,7 +43,7 @@ import scala.jdk.javaapi.CollectionConverters;
  *
  * <p>A processor gets the key as UTF8String. It may use a line only until it asks for the next.
  */
-final class InternalState {
+public final class InternalState {
   private static final String RESULT = "__result";
 
   private InternalState() {}
@@ -84,7 +85,7 @@ final class InternalState {
    * @param key the name of a text column, by which lines are shuffled
    * @param result the type of the rows
    */
-  static Dataset<Row> results(
+  public static Dataset<Row> results(
       Dataset<Row> lines,
       String key,
       StatefulProcessor<UTF8String, InternalRow, InternalRow> processor,
@@ -102,7 +103,7 @@ final class InternalState {
   }
 
   /** Returns the encoder of a state's values, which are rows of this type. */
-  static Encoder<InternalRow> rows(StructType type) {
+  public static Encoder<InternalRow> rows(StructType type) {
     Expression row = new BoundReference(0, type, false);
     List<Expression> fields = new ArrayList<>();
     for (int i = 0; i < type.size(); i++) {

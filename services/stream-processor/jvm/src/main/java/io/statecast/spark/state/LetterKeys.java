@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.state;
 
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -7,15 +7,15 @@ import org.apache.spark.unsafe.types.UTF8String;
  * nothing there. No row has such a key: it begins with a NUL, and names the record's place, so that letters spread over
  * the partitions.
  */
-final class LetterKeys {
+public final class LetterKeys {
   /** The column that holds the dead letter; null on every other line. */
-  static final String COLUMN = "letter";
+  public static final String COLUMN = "letter";
 
   private static final UTF8String MARK = UTF8String.fromString("\0letter/");
 
   private LetterKeys() {}
 
-  static boolean isOne(UTF8String key) {
+  public static boolean isOne(UTF8String key) {
     return key.startsWith(MARK);
   }
 }

@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.state;
 
 import org.apache.spark.sql.catalyst.InternalRow;
 

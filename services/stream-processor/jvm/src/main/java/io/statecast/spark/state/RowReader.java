@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.state;
 
 import java.io.Serializable;
 import java.math.BigDecimal;
@@ -13,18 +13,18 @@ import org.apache.spark.sql.types.StructType;
 import scala.Function2;
 
 /** Takes values, nulls included, out of rows of one type; a row's own access to a value looks its type up each time. */
-final class RowReader implements Serializable {
+public final class RowReader implements Serializable {
   private static final long serialVersionUID = 1L;
 
   private final StructType type;
   private transient Function2<SpecializedGetters, Object, Object>[] fields;
 
-  RowReader(StructType type) {
+  public RowReader(StructType type) {
     this.type = type;
   }
 
   /** Returns the values of a row. */
-  Object[] values(InternalRow row) {
+  public Object[] values(InternalRow row) {
     Object[] values = new Object[type.size()];
     for (int i = 0; i < values.length; i++) {
       values[i] = value(row, i);
@@ -33,7 +33,7 @@ final class RowReader implements Serializable {
   }
 
   @SuppressWarnings("unchecked")
-  Object value(InternalRow row, int field) {
+  public Object value(InternalRow row, int field) {
     if (fields == null) {
       fields = new Function2[type.size()];
       for (int i = 0; i < fields.length; i++) {

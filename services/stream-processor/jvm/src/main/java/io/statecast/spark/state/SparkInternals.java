@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.state;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Comparator;
@@ -17,7 +17,7 @@ import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** Wraps Spark's private parts that operators with state use; they may change with any release, and this is for 4.3. */
-final class SparkInternals {
+public final class SparkInternals {
   /** The seed of Spark's hash partitioning. */
   private static final int HASH_SEED = 42;
 
@@ -57,7 +57,7 @@ final class SparkInternals {
   }
 
   /** Returns Spark's order of a type's internal values, with nulls inside of rows first; not serializable. */
-  static Comparator<Object> order(DataType type) {
+  public static Comparator<Object> order(DataType type) {
     return TypeUtils.getInterpretedOrdering(type)::compare;
   }
 

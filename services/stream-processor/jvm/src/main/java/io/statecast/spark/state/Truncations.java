@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.state;
 
 import java.util.Iterator;
 import java.util.NoSuchElementException;

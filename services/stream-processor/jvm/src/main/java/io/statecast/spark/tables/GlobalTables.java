@@ -1,5 +1,6 @@
-package io.statecast.spark;
+package io.statecast.spark.tables;
 
+import io.statecast.spark.decode.MessageType;
 import java.time.Instant;
 import java.time.InstantSource;
 import java.util.HashMap;

@@ -1,5 +1,6 @@
-package io.statecast.spark;
+package io.statecast.spark.tables;
 
+import io.statecast.spark.decode.MessageType;
 import java.io.Serializable;
 import java.util.HashMap;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -15,7 +16,7 @@ public final class Lookup implements Serializable {
   private final MessageType row;
   private transient volatile TableFollower table;
 
-  Lookup(HashMap<String, String> kafka, String topic, MessageType record, MessageType row) {
+  public Lookup(HashMap<String, String> kafka, String topic, MessageType record, MessageType row) {
     this.kafka = kafka;
     this.topic = topic;
     this.record = record;

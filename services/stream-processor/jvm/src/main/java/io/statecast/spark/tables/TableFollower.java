@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.tables;
 
 import java.time.Duration;
 import java.time.InstantSource;

@@ -1,9 +1,12 @@
-package io.statecast.spark;
+package io.statecast.spark.tables;
 
 import com.google.protobuf.ByteString;
 import com.google.protobuf.Descriptors.Descriptor;
 import com.google.protobuf.DynamicMessage;
 import com.google.protobuf.InvalidProtocolBufferException;
+import io.statecast.spark.decode.MessageReader;
+import io.statecast.spark.decode.MessageType;
+import io.statecast.spark.decode.UndecodableException;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -19,8 +22,8 @@ import org.slf4j.LoggerFactory;
  *
  * <p>A deleted key keeps its (epoch, sequence), so that a record that comes again cannot bring its row back.
  */
-final class TableRows {
-  static final String STATE_RECORD = "statecast.state.v1.StateRecord";
+public final class TableRows {
+  public static final String STATE_RECORD = "statecast.state.v1.StateRecord";
   static final String TOMBSTONE_HEADER = "statecast-state-record";
   private static final Logger LOG = LoggerFactory.getLogger(TableRows.class);
 

@@ -1,6 +1,6 @@
-package io.statecast.spark;
+package io.statecast.spark.decode;
 
-import static io.statecast.spark.TestMessages.ALL;
+import static io.statecast.spark.decode.TestMessages.ALL;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;

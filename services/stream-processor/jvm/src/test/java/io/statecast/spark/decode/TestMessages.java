@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.decode;
 
 import com.google.protobuf.ByteString;
 import com.google.protobuf.DescriptorProtos.DescriptorProto;
@@ -15,6 +15,7 @@ import com.google.protobuf.Descriptors.FieldDescriptor;
 import com.google.protobuf.InvalidProtocolBufferException;
 import com.google.protobuf.TimestampProto;
 import com.google.protobuf.UnknownFieldSet;
+import io.statecast.spark.sink.Encode;
 import java.math.BigDecimal;
 import java.time.Instant;
 import java.util.List;
@@ -25,7 +26,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 
 /** Makes messages with every kind of field, from a descriptor set such as Python passes. */
-final class TestMessages {
+public final class TestMessages {
   static final String ALL = "test.All";
   /** A change of such messages: `before` 3, `after` 4. */
   static final String CHANGE = "test.Change";
@@ -78,7 +79,7 @@ final class TestMessages {
    * Returns the option that makes a field's texts decimals, as descriptors hold it that were read without its
    * declaration.
    */
-  static FieldOptions decimal(int precision, int scale) {
+  public static FieldOptions decimal(int precision, int scale) {
     UnknownFieldSet.Builder value =
         UnknownFieldSet.newBuilder()
             .addField(1, UnknownFieldSet.Field.newBuilder().addVarint(precision).build())
@@ -89,7 +90,7 @@ final class TestMessages {
   }
 
   /** Returns whether a field of the tests' messages holds decimals; all have 12 digits, 2 of them after the point. */
-  static boolean isDecimal(FieldDescriptor field) {
+  public static boolean isDecimal(FieldDescriptor field) {
     return field.getName().toLowerCase(Locale.ROOT).endsWith("price");
   }
 

@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.decode;
 
 import com.google.protobuf.Descriptors.Descriptor;
 import com.google.protobuf.Descriptors.FieldDescriptor;
@@ -18,11 +18,11 @@ import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** Converts between Spark's internal rows and rows that a test can write down and compare. */
-final class TestRows {
+public final class TestRows {
   private TestRows() {}
 
   /** Returns the internal form of a value: a row of texts, numbers, moments, bytes, lists and rows, or one of these. */
-  static Object internal(Object value) {
+  public static Object internal(Object value) {
     if (value instanceof Row row) {
       Object[] values = new Object[row.size()];
       Arrays.setAll(values, i -> internal(row.get(i)));
@@ -37,12 +37,12 @@ final class TestRows {
     return value instanceof Instant at ? (Object) (at.getEpochSecond() * 1_000_000 + at.getNano() / 1_000) : value;
   }
 
-  static InternalRow row(Object... values) {
+  public static InternalRow row(Object... values) {
     return (InternalRow) internal(RowFactory.create(values));
   }
 
   /** Returns the row of a message, null for null; its lists are Java's. */
-  static Row external(InternalRow row, Descriptor type) {
+  public static Row external(InternalRow row, Descriptor type) {
     if (row == null) {
       return null;
     }

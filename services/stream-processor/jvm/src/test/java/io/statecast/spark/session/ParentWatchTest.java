@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.session;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 

@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.sink;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -17,6 +17,9 @@ import com.google.protobuf.Descriptors.DescriptorValidationException;
 import com.google.protobuf.Descriptors.FieldDescriptor;
 import com.google.protobuf.Descriptors.FileDescriptor;
 import com.google.protobuf.TimestampProto;
+import io.statecast.spark.decode.MessageReader;
+import io.statecast.spark.decode.TestMessages;
+import io.statecast.spark.decode.TestRows;
 import java.math.BigDecimal;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;

@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.sink;
 
 import com.google.protobuf.ByteString;
 import com.google.protobuf.Descriptors.Descriptor;
@@ -6,6 +6,8 @@ import com.google.protobuf.Descriptors.EnumValueDescriptor;
 import com.google.protobuf.Descriptors.FieldDescriptor;
 import com.google.protobuf.DynamicMessage;
 import com.google.protobuf.Message;
+import io.statecast.spark.decode.MessageReader;
+import io.statecast.spark.decode.TestMessages;
 import java.math.BigDecimal;
 import java.time.Instant;
 import java.util.List;

@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.state;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;

@@ -1,12 +1,13 @@
-package io.statecast.spark;
+package io.statecast.spark.tables;
 
-import static io.statecast.spark.TestTable.TOPIC;
-import static io.statecast.spark.TestTable.row;
+import static io.statecast.spark.tables.TestTable.TOPIC;
+import static io.statecast.spark.tables.TestTable.row;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.statecast.spark.decode.TestRows;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;

@@ -1,11 +1,12 @@
-package io.statecast.spark;
+package io.statecast.spark.tables;
 
-import static io.statecast.spark.TestTable.row;
-import static io.statecast.spark.TestTable.tombstone;
-import static io.statecast.spark.TestTable.value;
+import static io.statecast.spark.tables.TestTable.row;
+import static io.statecast.spark.tables.TestTable.tombstone;
+import static io.statecast.spark.tables.TestTable.value;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 
+import io.statecast.spark.decode.TestRows;
 import org.junit.jupiter.api.Test;
 
 class TableRowsTest {

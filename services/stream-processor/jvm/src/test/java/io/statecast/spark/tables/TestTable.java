@@ -1,4 +1,4 @@
-package io.statecast.spark;
+package io.statecast.spark.tables;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
@@ -11,10 +11,12 @@ import com.google.protobuf.DescriptorProtos.FileDescriptorProto;
 import com.google.protobuf.DescriptorProtos.FileDescriptorSet;
 import com.google.protobuf.Descriptors.Descriptor;
 import com.google.protobuf.DynamicMessage;
+import io.statecast.spark.decode.DescriptorSet;
+import io.statecast.spark.decode.MessageType;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 
 /** Makes the records of a keyed topic of `test.Shop`s. */
-final class TestTable {
+public final class TestTable {
   static final String SHOP = "test.Shop";
   static final String TOPIC = "shops";
   private static final DescriptorSet DESCRIPTORS = new DescriptorSet(descriptors());
@@ -26,12 +28,12 @@ final class TestTable {
   }
 
   /** Returns the type of the rows, from descriptors that are read anew. */
-  static MessageType shop() {
+  public static MessageType shop() {
     return new DescriptorSet(descriptors()).type(SHOP);
   }
 
   static ConsumerRecord<byte[], byte[]> row(long offset, String key, long epoch, long sequence, String name) {
-    Descriptor shop = DESCRIPTORS.find(SHOP);
+    Descriptor shop = DESCRIPTORS.type(SHOP).descriptor();
     DynamicMessage row = DynamicMessage.newBuilder(shop).setField(shop.findFieldByName("name"), name).build();
     return value(offset, key, state(epoch, sequence, row.toByteString()));
   }
@@ -47,7 +49,7 @@ final class TestTable {
   }
 
   private static byte[] state(long epoch, long sequence, ByteString payload) {
-    Descriptor state = DESCRIPTORS.find(TableRows.STATE_RECORD);
+    Descriptor state = DESCRIPTORS.type(TableRows.STATE_RECORD).descriptor();
     return DynamicMessage.newBuilder(state)
         .setField(state.findFieldByName("epoch"), epoch)
         .setField(state.findFieldByName("sequence"), sequence)

@@ -1,0 +1,2 @@
+/** Turns rows into records of keyed topics and of dead letters. */
+package io.statecast.spark.sink;
