@@ -12,6 +12,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from query_service.cluster.shard_map import ShardMap
 from query_service.storage.progress import Progress
+from statecast.query.v1 import query_pb2
 from testkit.served_pair import (
     PeerServer,
     ServedPair,
@@ -201,3 +202,21 @@ async def test_a_long_poll_goes_on_at_the_peer_when_its_partition_moves_away(*, 
 
         assert [result.state.payload for result in response.results] == [b"newer"]
         assert pair.server.asked == ["BatchGetStates"]
+
+
+async def test_a_long_poll_goes_on_at_the_peer_when_this_replica_falls_behind_its_bounds() -> None:
+    async with ServedPair(monotonic=time.monotonic, timeout_s=0.5) as pair:
+        pair.here.local.monotonic = pair.there.local.monotonic = time.monotonic
+        group = next(pair.groups(there=False))
+        replica = pair.here.view.replicas[pair.here.view.shard_of("keyed", group)]
+        bounds = query_pb2.Bounds(max_lag_ms=1000)
+        request = batch_request(group, max_wait=Duration(nanos=500_000_000), bounds=bounds)
+        request.keys[0].after.epoch, request.keys[0].after.offset = 77, -1
+        polling = pair.forwarded("BatchGetStates", request, 60)
+        await wait_until_async(lambda: replica.changes.is_watched, "the call does not wait", interval_s=0.001)
+        pair.here.clock.now += 60
+        pair.there.write("keyed", group, b"newer")
+        response = batch_response(await polling)
+
+        assert [result.state.payload for result in response.results] == [b"newer"]
+        assert [each.answered_by for each in response.freshness] == [pair.member.instance]

@@ -19,12 +19,13 @@ from statecast.partitioning import partition_of
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
-from testkit.query_service import MessageReads, apply_row, put, soon
+from testkit.query_service import ManualClock, MessageReads, apply_row, put, soon
 from testkit.waiting import wait_until_async
 
 STORE = "orders-by-key"
 EPOCH = 77
 RESOURCE_EXHAUSTED = 8
+FAILED_PRECONDITION = 9
 ANSWER_BYTES = 500_000
 """The largest answer of these lookups."""
 
@@ -194,6 +195,24 @@ async def test_a_long_poll_in_which_nothing_changes_ends_empty(lookup: MessageRe
 
     assert not answer.results
     assert answer.freshness
+
+
+@pytest.mark.parametrize("has_news", [False, True])
+async def test_a_long_poll_answers_nothing_once_its_replica_has_fallen_behind_the_bounds(
+    lookup: MessageReads, serving_view: View, clock: ManualClock, *, has_news: bool
+) -> None:
+    """It stands still for a minute while the call waits, and may then apply the first of what has come meanwhile."""
+    replica = serving_view.replicas[STORE, partition_of("order-1", 4)]
+    request = batch(("order-1", -1), wait=0.5)
+    request.bounds.max_lag_ms = 1000
+    waiting = asyncio.create_task(lookup.batch(request, time.monotonic() + 1))
+    await wait_until_async(lambda: replica.changes.is_watched, "the call does not wait")
+    clock.now += 60
+    if has_news:
+        replica.apply([put("order-1", 1, 5)], 6)
+
+    with suppress(BoundsError):
+        assert [result.error.code for result in (await waiting).results] == [FAILED_PRECONDITION]
 
 
 async def test_a_long_poll_across_a_reset_of_the_store_tells_no_absence(

@@ -122,23 +122,31 @@ class LocalReads(Reads):
     async def look_up(
         self, request: api.BatchGetStatesRequest, part: Part, wait_s: float, deadline: float, room: Room
     ) -> Pieces:
-        """Returns the news of a part, waiting for the first change of a key or range. Raises as `read` does."""
+        """Returns the news of a part, waiting for the first change of a key or range.
+
+        The bounds count when it answers, too: a replica may fall behind while a call waits. Raises as `read` does, and
+        as `wait_until_met`.
+        """
         replica = self.view.replica(request.store, part.partition)
-        if request.HasField("bounds"):
-            await wait_until_met(replica, request.bounds, deadline, self.monotonic)
+
+        async def look() -> Pieces:
+            if request.HasField("bounds"):
+                await wait_until_met(replica, request.bounds, deadline, self.monotonic)
+            return await self.read(replica, request, part, room)
+
         until = min(self.monotonic() + wait_s, deadline)
         if until <= self.monotonic():
-            return await self.read(replica, request, part, room)
+            return await look()
         keys, groups = (
             {key for _, key, _, _ in part.keys},
             {request.ranges[index].group.encode() for index in part.ranges},
         )
         with replica.changes.watch(keys, groups) as watcher:
-            pieces = await self.read(replica, request, part, room)
+            pieces = await look()
             while not pieces.news and await watcher.wait(until - self.monotonic()):
                 await asyncio.sleep(_GATHER_S)
-                pieces = await self.read(replica, request, part, room)
-            return pieces if pieces.news else await self.read(replica, request, part, room)
+                pieces = await look()
+            return pieces if pieces.news else await look()
 
     async def read(self, replica: Replica, request: api.BatchGetStatesRequest, part: Part, room: Room) -> Pieces:
         """Returns the news of a part of a batch, read in a thread where it takes long. Raises NotServedError."""

@@ -147,8 +147,9 @@ class RoutedReads(Reads):
         async def look_up(part: Part, wait_s: float) -> Pieces:
             own, until = self.dispatch.preference.own((request.store, part.partition)), monotonic() + wait_s
             if own is not None and _is_ready(own, request):
-                with suppress(NotServedError):  # it was closed, or has begun anew
-                    return await self.local.look_up(request, part, wait_s, deadline, pieces.room)
+                given_up_at = min(until + self.dispatch.peer_timeout_s, deadline)
+                with suppress(NotServedError, BoundsError):  # it was closed, has begun anew, or has fallen behind
+                    return await self.local.look_up(request, part, wait_s, given_up_at, pieces.room)
             return await self._part_alone(request, part, until - monotonic(), deadline, pieces.room)
 
         await batch.look(parts, look_up, wait_s, lambda: deadline - monotonic(), pieces)
