@@ -1,5 +1,7 @@
 """Keys in other partitions than theirs: the lookups that are refused, and the advice that is given."""
 
+from typing import cast
+
 import pytest
 from structlog.testing import capture_logs
 
@@ -8,7 +10,7 @@ from query_service.cluster.misplaced_watch import MisplacedWatch
 from query_service.cluster.view import View
 from query_service.errors import MisplacedKeyError
 from query_service.metrics import Metrics
-from statecast.partitioning import PARTITIONERS, partition_of
+from statecast.partitioning import PARTITIONERS, GroupHash, partition_of
 from testkit.query_service import put, store_definition, tombstone
 
 STORE = "orders-by-key"
@@ -59,6 +61,22 @@ def test_with_a_hundred_in_one_partition_all_keys_are_in_doubt() -> None:
 
     assert misplaced.concerns("c-3")
     assert "no partitioner that is known" in misplaced.reason
+
+
+def test_of_very_many_misplaced_keys_a_few_tell_where_they_would_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed, murmur2 = set[str](), PARTITIONERS["murmur2"]
+
+    def noted(group: str) -> int:
+        hashed.add(group)
+        return murmur2(group)
+
+    monkeypatch.setitem(cast(dict[str, GroupHash], PARTITIONERS), "murmur2", noted)
+    standing = {at: [f"x-{at}-{number}" for number in range(100)] for at in range(16)}
+    misplaced = misplaced_of(PLAIN, 16, standing)
+
+    assert misplaced.reason.startswith("its keys are not in the partitions")
+    assert len(misplaced.groups) == 1600
+    assert len(hashed) <= 200
 
 
 async def test_what_this_instance_and_its_peers_know_is_refused_and_told_once(

@@ -9,6 +9,8 @@ from statecast.partitioning import PARTITIONERS, count_matches, group_of, partit
 
 _MIN_TELLING = 8
 """With so many keys, a partitioner hardly ever seems to fit by chance alone."""
+_MAX_TELLING = 200
+"""So many keys tell it. A store may have a hundred for each partition, and those hold up all calls."""
 _FITTING_SHARE = 0.95
 
 MisplacedAt = Mapping[tuple[str, int, int], Collection[str]]
@@ -44,7 +46,7 @@ def misplaced_of(definition: StoreDefinition, partitions: int, places: Mapping[i
     text = f"{subject} not in the partitions that `{definition.partitioner}` gives to them"
     standing = sorted((group, at) for at, each in places.items() for group in each)
     if len(standing) >= _MIN_TELLING:
-        fit = _fit(definition, partitions, standing)
+        fit = _fit(definition, partitions, standing[:: -(-len(standing) // _MAX_TELLING)])
         return Misplaced(groups, everything, f"{text}{fit}", fit)
     some = ", ".join(f"{group!r} in {at}" for group, at in standing[:3])
     todo = "write them with it, and delete those that are elsewhere by a record without a value there"
