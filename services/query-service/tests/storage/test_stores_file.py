@@ -1,6 +1,7 @@
 """The stores file is checked against the contract."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from jsonschema import Draft202012Validator
 
 from query_service.errors import StoresFileError
 from query_service.settings import SHIPPED_STORES
+from query_service.storage.store_directory import CHECKPOINTS, SET_ASIDE, UNFINISHED
 from query_service.storage.stores_file import read_stores, stores_schema
 from statecast.descriptors import MessageTypes
 
@@ -120,6 +122,19 @@ def test_a_wrong_file_is_refused_with_one_line(tmp_path: Path, text: str, compla
 
     assert str(path) in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", [".", "..", "lock", SET_ASIDE, UNFINISHED, CHECKPOINTS])
+def test_a_store_on_disk_has_no_name_that_the_data_directory_has_for_other_things(tmp_path: Path, name: str) -> None:
+    path, fields = tmp_path / "stores.yaml", f"name: {name}, topic: a, message: json, format: plain"
+    path.write_text(f"stores: [{{{fields}}}]")
+
+    with pytest.raises(
+        StoresFileError, match=rf"stores\[0\]\.name `{re.escape(name)}` is no name of a store's directory"
+    ):
+        read_stores(path)
+    path.write_text(f"stores: [{{{fields}, engine: memory}}]")
+    assert [store.name for store in read_stores(path)] == [name]
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -13,6 +13,9 @@ from statecast_domains.store_definition import StoreDefinition as StoreDefinitio
 from statecast_domains.store_definition import StoresFile
 from statecast_service.settings import suggest
 
+TAKEN = frozenset({".", "..", "lock", "set-aside", ".unfinished", ".checkpoints"})
+"""Names that a data directory has for other things, so that no store on disk can have them."""
+
 
 def read_stores(path: Path, types: MessageTypes | None = None) -> tuple[StoreDefinition, ...]:
     """Returns the stores of a file by name. Raises StoresFileError with one line.
@@ -47,6 +50,8 @@ def _name_problem(store: StoreDefinition, earlier: Sequence[StoreDefinition]) ->
         return f"name `{store.name}` is there twice: remove one"
     if store.topic in {other.topic for other in earlier}:
         return f"topic `{store.topic}` is another store's: remove one"
+    if store.name in TAKEN and not store.in_memory:
+        return f"name `{store.name}` is no name of a store's directory: choose another one"
     return None
 
 
