@@ -1,6 +1,7 @@
 """Payloads are decoded by the message that the store names."""
 
 import json
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,11 @@ def test_an_undecodable_payload_is_shown_as_base64() -> None:
     assert decoder("json")(b"\xff") == shown
     assert decoder("bytes")(b"\xff") == shown
     assert decoder("tomorrow.v1.Row")(b"\xff") == shown
+
+
+@pytest.mark.parametrize("payload", [b'{"v":NaN}', b"[-Infinity]", b'{"v":1e999}', b"[" * 100_000 + b"]" * 100_000])
+def test_json_that_cannot_be_written_as_json_is_shown_as_base64(payload: bytes) -> None:
+    assert decoder("json")(payload) == {"base64": b64encode(payload).decode()}
 
 
 def test_a_message_of_the_mounted_directory_is_decoded_by_its_fields(tmp_path: Path) -> None:

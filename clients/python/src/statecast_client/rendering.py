@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable
 from functools import cache
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,9 @@ def decoder(message: str, descriptors: Path | None = None) -> Decode:
     def decode(payload: bytes) -> object:
         try:
             if kind is None:
-                return json.loads(payload)
+                return json.loads(payload, parse_float=_finite, parse_constant=_finite)
             return MessageToDict(kind.FromString(payload), preserving_proto_field_name=True)
-        except (ValueError, DecodeError):
+        except (ValueError, DecodeError, RecursionError):
             return _as_base64(payload)
 
     return decode
@@ -105,6 +106,14 @@ def _types(descriptors: Path | None) -> MessageTypes:
         return MessageTypes.read(descriptors)
     except DescriptorsError as error:
         raise InvalidError(f"the descriptors: {error}") from error
+
+
+def _finite(text: str) -> float:
+    """Returns a number of JSON. Raises ValueError for NaN and infinity, which no JSON that is written can have."""
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(f"{text} is no number of JSON")
+    return number
 
 
 def _escaped(text: str) -> str:
