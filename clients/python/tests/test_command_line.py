@@ -41,7 +41,8 @@ def test_a_scan_takes_a_part_of_a_group() -> None:
         (["get", "s"], "KEY"),
         (["watch", "s"], "KEY"),
         (["watch", "s", "k", "--push"], "--push needs --gateway"),
-        (["scan", "s", "--limit", "0"], "--limit: `0` is not a number of 1 or more"),
+        (["scan", "s", "--limit", "0"], "--limit: `0` is not a number from 1 to 2147483647"),
+        (["get", "s", "k", "--max-lag-ms", "9" * 20], "--max-lag-ms: `99999999999999999999` is not a number from 1"),
         (["shards", "--timeout", "soon"], "--timeout: `soon` is not a number of seconds"),
     ],
 )

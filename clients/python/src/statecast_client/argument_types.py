@@ -4,14 +4,13 @@ import argparse
 from collections.abc import Callable
 
 
-def whole_number(maximum: int | None = None) -> Callable[[str], int]:
+def whole_number(maximum: int) -> Callable[[str], int]:
     """Returns a parser of numbers from 1 to the maximum; it raises ArgumentTypeError for any other text."""
-    limits = "of 1 or more" if maximum is None else f"from 1 to {maximum}"
 
     def read(text: str) -> int:
         number = int(text) if text.isascii() and text.isdigit() else 0
-        if number < 1 or (maximum is not None and number > maximum):
-            raise argparse.ArgumentTypeError(f"`{text}` is not a number {limits}")
+        if not 1 <= number <= maximum:
+            raise argparse.ArgumentTypeError(f"`{text}` is not a number from 1 to {maximum}")
         return number
 
     return read

@@ -8,7 +8,7 @@ from pathlib import Path
 from statecast_client.argument_types import seconds, whole_number
 
 DEFAULT_ADDRESS = "127.0.0.1:50051"
-_COUNT, _SECONDS = whole_number(), seconds(3600)
+_COUNT, _SECONDS = whole_number(2**31 - 1), seconds(3600)
 
 _EPILOG = """\
 `statecast import` and `statecast doctor` come with the distribution statecast-onboarding; each has its own --help.
