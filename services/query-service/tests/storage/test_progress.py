@@ -70,6 +70,17 @@ def test_each_end_offset_that_is_applied_shortens_the_lag(progress: Progress, cl
     assert progress.lag_records == 5
 
 
+def test_an_end_that_the_log_has_lost_is_not_waited_for(progress: Progress, clock: ManualClock) -> None:
+    """As after an election of a leader that lacked the last records."""
+    progress.note_applied(90)
+    progress.note_end_offset(100, clock.now)
+    clock.now += 60
+    progress.note_end_offset(90, clock.now)
+
+    assert (progress.lag_records, progress.lag_s) == (0, 0)
+    assert progress.serving
+
+
 def test_records_beyond_the_known_end_are_no_lag(progress: Progress, clock: ManualClock) -> None:
     progress.note_end_offset(10, clock.now)
     progress.note_applied(12)

@@ -97,9 +97,14 @@ class Progress:
             self._update()
 
     def note_end_offset(self, offset: int, asked_at: float) -> None:
-        """Notes that the partition ended at this offset or later, at a time of the monotonic clock."""
+        """Notes that the partition ended at this offset or later, at a time of the monotonic clock.
+
+        An earlier end that is no lower says less; a log that has lost its last records never reaches it again.
+        """
         with self._lock:
             self.end_offset = offset
+            while self._ends and self._ends[-1].offset >= offset:
+                self._ends.pop()
             if len(self._ends) < _MAX_END_OFFSETS:
                 self._ends.append(EndOffset(offset, asked_at))
             self._update()
