@@ -50,6 +50,13 @@ def test_a_row_that_was_handled_is_done_for_good() -> None:
     assert not ledger.is_mine(KEY, 2)
 
 
+def test_a_runner_learns_that_a_row_was_handled_before_its_attempt() -> None:
+    ledger = ledger_of(started("frozen"), ended("frozen"), started("me", 2))
+
+    assert ledger.next_attempt(KEY) == 3, "the runner waits until it has read that the attempt is made, for ever"
+    assert not any(ledger.is_mine(KEY, attempt) for attempt in (1, 2, 3))
+
+
 def test_a_row_that_fails_is_open_until_its_attempts_are_used_up() -> None:
     once = ledger_of(started("me"), ended("me", succeeded=False))
     twice = ledger_of(started("me"), ended("me", succeeded=False), started("me", 2), ended("me", 2, succeeded=False))

@@ -68,8 +68,9 @@ class Ledger:
                 self.completed.update(record.partitions_completed.partitions)
 
     def _start(self, row: _Row, runner: str, attempt: int) -> None:
-        if attempt == row.attempt + 1 and not row.done:
-            row.attempt, row.runner, row.running = attempt, runner, True
+        if attempt == row.attempt + 1:
+            # Counted also when an older attempt has succeeded meanwhile: its runner waits to read who makes it.
+            row.attempt, row.runner, row.running = attempt, runner, not row.done
 
     def _row(self, key: StateKey) -> _Row:
         return self._rows.setdefault(row_key(key), _Row())
