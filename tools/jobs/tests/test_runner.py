@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from statecast.jobs.v1.job_pb2 import JobRecord
+from statecast.jobs.v1.job_pb2 import JobRecord, RowEnded, RowStarted
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.query.v1 import query_service_pb2_grpc as query_grpc
@@ -23,23 +24,25 @@ from statecast_jobs.local_rows import InstanceRows
 from statecast_jobs.row_command import ProcessCommand, Result, RowCommand
 from statecast_jobs.runner import Choices, Outcome, Runner
 from testkit.query_service import ManualClock
+from testkit.waiting import scaled, wait_until_async
 
 STORE = "orders-by-customer"
+CHOICES = Choices("weekly", STORE, "runner", lease_s=1)
 
 
-def order(sort: str, value: object = "an order") -> query_pb2.State:
-    key = StateKey(group="alice", sort=sort, member="order-1")
+def order(sort: str, value: object = "an order", group: str = "alice") -> query_pb2.State:
+    key = StateKey(group=group, sort=sort, member="order-1")
     return query_pb2.State(key=key, payload=json.dumps(value).encode())
 
 
 class Instance(query_grpc.QueryServiceServicer):
     """Owns one partition; each page of it is the next of `pages`."""
 
-    def __init__(self, pages: Sequence[query_pb2.State], lag_ms: int = 0) -> None:
-        self.pages, self.lag_ms = list(pages), lag_ms
+    def __init__(self, pages: Sequence[query_pb2.State], lag_ms: int = 0, partition: int = 0) -> None:
+        self.pages, self.lag_ms, self.partition = list(pages), lag_ms, partition
 
     async def ScanStates(self, request: query.ScanStatesRequest, context: Any) -> query.ScanStatesResponse:  # noqa: N802
-        shards = [query_pb2.Freshness(partition=0, lag_ms=self.lag_ms)]
+        shards = [query_pb2.Freshness(partition=self.partition, lag_ms=self.lag_ms)]
         if request.page_size == 1:
             return query.ScanStatesResponse(shards=shards)
         if self.lag_ms > request.bounds.max_lag_ms:
@@ -50,29 +53,39 @@ class Instance(query_grpc.QueryServiceServicer):
 
 
 class Topic(JobTopic):
-    """A topic in memory, with one runner."""
+    """A topic in memory, for all runners of a run."""
 
-    def __init__(self) -> None:
-        self._records: asyncio.Queue[JobRecord] = asyncio.Queue()
+    def __init__(self, *records: JobRecord) -> None:
+        self.records = list(records)
+        self._readers: list[asyncio.Queue[JobRecord]] = []
 
     def write(self, record: JobRecord, group: str) -> None:
-        self._records.put_nowait(record)
+        self.records.append(record)
+        for reader in self._readers:
+            reader.put_nowait(record)
 
     async def read(self) -> AsyncGenerator[list[JobRecord] | None, None]:
+        newer: asyncio.Queue[JobRecord] = asyncio.Queue()
+        self._readers.append(newer)
+        yield self.records.copy()
         yield None
         while True:
-            yield [await self._records.get()]
+            yield [await newer.get()]
+
+    def is_completed(self, partition: int) -> bool:
+        return any(partition in each.partitions_completed.partitions for each in self.records)
 
 
 class Recorded(RowCommand):
-    """Remembers the rows that it handles."""
+    """Remembers the rows that it handles, or fails to handle."""
 
-    def __init__(self) -> None:
+    def __init__(self, reason: str = "") -> None:
         self.rows: list[query_pb2.State] = []
+        self._reason = reason
 
     async def run(self, row: query_pb2.State, attempt: int) -> Result:
         self.rows.append(row)
-        return Result(succeeded=True)
+        return Result(not self._reason, self._reason)
 
 
 @pytest.fixture
@@ -92,10 +105,15 @@ async def beside(instance: Instance, servers: list[grpc.aio.Server], clock: Manu
     return InstanceRows(grpc.aio.insecure_channel(address), address, STORE, 10, clock)
 
 
-async def run(rows: InstanceRows, command: RowCommand) -> Outcome:
-    choices = Choices("weekly", STORE, "runner")
-    runner = Runner(choices, frozenset({0}), Topic(), rows, command, asyncio.get_running_loop().time)
-    async with asyncio.timeout(20):
+async def run(
+    rows: InstanceRows,
+    command: RowCommand,
+    topic: Topic | None = None,
+    choices: Choices = CHOICES,
+    partitions: frozenset[int] = frozenset({0}),
+) -> Outcome:
+    runner = Runner(choices, partitions, topic or Topic(), rows, command, asyncio.get_running_loop().time)
+    async with asyncio.timeout(scaled(20)):
         return await runner.run(asyncio.Event())
 
 
@@ -141,3 +159,30 @@ async def test_a_row_with_half_a_surrogate_is_handled(servers: list[grpc.aio.Ser
 
     assert outcome == Outcome(complete=True, handled=1)
     assert (tmp_path / "value").read_text() == repr("half \ud83d of a smile")
+
+
+async def test_a_runner_that_is_started_again_hears_which_partitions_others_have_completed(
+    servers: list[grpc.aio.Server],
+) -> None:
+    topic, both, row = Topic(), frozenset({0, 1}), order("2026-01-01", group="bob")
+    other = await beside(Instance([order("2026-01-01")]), servers, ManualClock())  # type: ignore[abstract]
+    rows = await beside(Instance([row], partition=1), servers, ManualClock())  # type: ignore[abstract]
+    waiting = asyncio.create_task(run(other, Recorded(), topic, replace(CHOICES, runner="other"), both))
+    await wait_until_async(lambda: topic.is_completed(0), "partition 0 is not completed")
+    topic.write(JobRecord(runner="stopped", row_started=RowStarted(key=row.key, attempt=1)), "bob")
+    topic.write(JobRecord(runner="stopped", row_ended=RowEnded(key=row.key, attempt=1)), "bob")
+    outcomes = await asyncio.gather(waiting, run(rows, Recorded(), topic, partitions=both))
+
+    assert list(outcomes) == [Outcome(complete=True, handled=2)] * 2
+
+
+async def test_a_row_that_failed_too_often_for_another_runner_has_failed(servers: list[grpc.aio.Server]) -> None:
+    topic, both = Topic(), frozenset({0, 1})
+    other = await beside(Instance([order("2026-01-01")]), servers, ManualClock())  # type: ignore[abstract]
+    rows = await beside(Instance([order("2026-01-01", group="bob")], partition=1), servers, ManualClock())  # type: ignore[abstract]
+    once = replace(CHOICES, runner="other", max_attempts=1)
+    waiting = asyncio.create_task(run(other, Recorded("no"), topic, once, both))
+    await wait_until_async(lambda: topic.is_completed(0), "partition 0 is not completed")
+    outcomes = await asyncio.gather(waiting, run(rows, Recorded(), topic, partitions=both))
+
+    assert list(outcomes) == [Outcome(complete=True, handled=1, failed=[(("alice", "order-1"), "no")])] * 2

@@ -114,6 +114,9 @@ class Runner:
             if not self._is_complete():
                 with suppress(TimeoutError):
                     await asyncio.wait_for(stopping.wait(), LOOK_S)
+        if self._is_complete():
+            # Once more, for runners that have begun meanwhile: they may have forgotten what was completed before.
+            self._write(PartitionsCompleted(partitions=sorted(self._ledger.completed)))
 
     def _is_complete(self) -> bool:
         return self._partitions <= self._ledger.completed
@@ -175,9 +178,11 @@ class Runner:
         rows, complete = list(self._ledger.rows(self._clock())), self._is_complete()
         # Who has completed the run has waited for the lease of a row that seems to be in work here.
         unknown = {Status.IN_DOUBT, Status.RUNNING} if complete else {Status.IN_DOUBT}
+        # Other runners may have completed its partition after fewer attempts.
+        failed = {Status.FAILED, Status.OPEN} if complete else {Status.FAILED}
         return Outcome(
             complete,
             sum(status is Status.DONE for _, status, _ in rows),
-            [(key, reason) for key, status, reason in rows if status is Status.FAILED],
+            [(key, reason) for key, status, reason in rows if status in failed],
             [key for key, status, _ in rows if status in unknown],
         )
