@@ -12,7 +12,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from statecast.jobs.v1.job_pb2 import JobRecord, RowEnded, RowStarted
+from statecast.jobs.v1.job_pb2 import JobRecord, PartitionsCompleted, RowEnded, RowStarted
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.query.v1 import query_service_pb2_grpc as query_grpc
@@ -186,3 +186,17 @@ async def test_a_row_that_failed_too_often_for_another_runner_has_failed(servers
     outcomes = await asyncio.gather(waiting, run(rows, Recorded(), topic, partitions=both))
 
     assert list(outcomes) == [Outcome(complete=True, handled=1, failed=[(("alice", "order-1"), "no")])] * 2
+
+
+async def test_a_row_in_doubt_is_handled_again_after_the_run_was_complete(servers: list[grpc.aio.Server]) -> None:
+    row = order("2026-01-01")
+    topic = Topic(
+        JobRecord(runner="killed", row_started=RowStarted(key=row.key, attempt=1)),
+        JobRecord(runner="other", partitions_completed=PartitionsCompleted(partitions=[0])),
+    )
+    rows = await beside(Instance([row]), servers, ManualClock())  # type: ignore[abstract]
+    reported = await run(rows, Recorded(), topic)
+    repeated = await run(rows, Recorded(), topic, replace(CHOICES, runner="repeats", repeat_in_doubt=True))
+
+    assert reported == Outcome(complete=True, in_doubt=[("alice", "order-1")])
+    assert repeated == Outcome(complete=True, handled=1)

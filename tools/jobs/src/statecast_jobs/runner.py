@@ -99,7 +99,9 @@ class Runner:
 
     async def _work(self, stopping: asyncio.Event) -> None:
         await self._caught_up.wait()
-        if any(self._may_begin(status) for _, status, _ in self._ledger.rows(self._clock())):
+        # A row in doubt seems to be in work: the lease of its runner begins anew as its records are read.
+        in_doubt = {Status.IN_DOUBT, Status.RUNNING} if self._choices.repeat_in_doubt else set()
+        if any(status is Status.OPEN or status in in_doubt for _, status, _ in self._ledger.rows(self._clock())):
             # More attempts, or rows in doubt, are wanted than by those who have completed the run before.
             self._ledger.completed.clear()
         while not stopping.is_set() and not self._is_complete():
