@@ -395,8 +395,7 @@ export class Statecast {
     if (socket !== this.#socket || socket === null) return; // it was given up before
     this.#socket = null;
     this.#stopTimers();
-    socket.onopen = socket.onmessage = null;
-    socket.close();
+    leave(socket);
     this.#lostAt ??= now();
     for (const { places } of this.#watches.values()) places.cut();
     this.#over(error);
@@ -425,7 +424,7 @@ export class Statecast {
     this.#watches.clear();
     this.#socket = null;
     this.#become("closed", error);
-    socket?.close();
+    if (socket) leave(socket);
     for (const watch of watches) error ? queueMicrotask(() => watch.tellEnd(error)) : watch.end();
     if (error) callHandler(this.#options, "onError", error);
   }
@@ -568,6 +567,12 @@ const unreachable = (message) => new StatecastError("unreachable", message);
 const errorOf = ({ code = "", message = "", retry_ms: retryMs = null }) => new StatecastError(code, message || code, retryMs);
 /** Whether the failure may be temporary: a close code or status that is no refusal, or no answer at all. */
 const isPassing = (code) => code === "unreachable" || Number.isInteger(Number(code));
+
+/** Closes a socket and ignores the frames that come until its end: npm's ws and React Native pass them on. */
+function leave(socket) {
+  socket.onopen = socket.onmessage = null;
+  socket.close();
+}
 
 /** Returns a page by REST, if there is one, as the only place of a watch. */
 function pageOf(page) {

@@ -78,6 +78,18 @@ test("a program may close the client when it opens, or begin watches", async () 
   assert.equal(server.socket.sent.length, 0);
 });
 
+test("a hello that comes while the socket closes does not open a closed client again", async () => {
+  const client = server.connect();
+  const { socket } = server;
+  client.close();
+  socket.onopen?.();
+  socket.onmessage?.({ data: JSON.stringify({ hello: { protocol: 2 } }) });
+  await server.passes(0);
+
+  assert.deepEqual([client.state, server.states.includes("open")], ["closed", false]);
+  assert.throws(() => client.watch(MARKETS), { code: "closed" });
+});
+
 test("nothing is renewed for a client that was closed by a handler", async () => {
   server.connect("any");
   await server.passes(0);
