@@ -35,6 +35,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
         "certificate": b"".join(blob.bytes() for blob in issued.cert_chain_pems),
         "key": issued.private_key_pem.bytes(),
         "ca": authority.cert_pem.bytes(),
+        "bundle": "# Főtanúsítvány\n".encode() + authority.cert_pem.bytes(),
         "rubbish": b"\xffnot a certificate",
     }
     for name, content in contents.items():
@@ -57,6 +58,7 @@ def test_without_files_there_is_no_tls(reader: str, settings_class: "type[Settin
         ("server", PAIR),
         ("server", ALL),
         ("channel", {"tls_client_ca": "ca"}),
+        ("channel", {"tls_client_ca": "bundle"}),
         ("channel", ALL),
         ("mutual", ALL),
     ],

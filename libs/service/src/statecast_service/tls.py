@@ -128,7 +128,9 @@ def _pem(settings: ServiceSettings, name: str, *, has_certificates: bool) -> Pem
     try:
         pem = Pem(file, file.read_bytes())
         if has_certificates:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=pem.content.decode("ascii"))
+            # A system's bundle has comments between its certificates, also such that are not ASCII.
+            text = pem.content.decode("ascii", "replace").replace("\ufffd", "?")
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
     except (ssl.SSLError, ValueError) as error:
         problem = f"it is not a certificate as PEM ({error})"
         raise SettingsError(f"{settings.variable(name)}={file}: {problem}") from error
