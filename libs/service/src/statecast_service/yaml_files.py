@@ -31,6 +31,8 @@ def read_yaml(path: Path) -> Any:
         raise ValueError(f"cannot be read: {error.strerror}") from error
     except RecursionError as error:
         raise ValueError("is not YAML: it is nested too deeply") from error
+    except (LookupError, AttributeError) as error:  # PyYAML does not check a value with an explicit tag
+        raise ValueError(f"is not YAML: a value does not fit its tag: {error}") from error
     except (yaml.YAMLError, ValueError) as error:  # a ValueError for a day that no month has, or bytes that are no text
         raise ValueError(f"is not YAML: {error}") from error
     if _SURROGATE.search(text):  # YAML reads each escape by itself, and no text can hold half of a character
