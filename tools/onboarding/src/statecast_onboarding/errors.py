@@ -7,6 +7,9 @@ OnboardingError         something is wrong with the input
 
 from statecast_service.errors import ServiceError
 
+WRONG_URL = "the URL is wrong: write {}, with %40 for @ in a password, %2F for /, %25 for %"
+"""Instead of the texts of libraries, which quote the URL or a part of the password."""
+
 
 class OnboardingError(ServiceError):
     """An argument, or the table that it names, cannot be used; the text names the necessary change."""

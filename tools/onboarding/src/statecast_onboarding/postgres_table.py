@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 
-from statecast_onboarding.errors import OnboardingError, UnreachableError
+from statecast_onboarding.errors import WRONG_URL, OnboardingError, UnreachableError
 from statecast_onboarding.postgres_capture import find_relation, unsent_columns
 from statecast_onboarding.table import (
     DATE,
@@ -87,12 +88,23 @@ Connection = psycopg.Connection[dict[str, Any]]
 
 def open_database(url: str) -> Connection:
     """Opens a connection that reads only. Raises UnreachableError, which does not show the password."""
+    if _is_wrong(url):
+        problem = WRONG_URL.format("postgres://user:password@host/name")
+        raise UnreachableError(f"PostgreSQL does not let us in: {problem}")
     try:
         connection = psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True, row_factory=dict_row)
     except (psycopg.Error, ValueError) as error:
         raise UnreachableError(f"PostgreSQL does not let us in: {error}") from error
     connection.read_only = True
     return connection
+
+
+def _is_wrong(url: str) -> bool:
+    """Returns whether the text is no URL, or the name of its host begins with a part of the password."""
+    try:
+        return "@" in str(conninfo_to_dict(url).get("host", ""))
+    except (psycopg.Error, ValueError):
+        return True
 
 
 def read_table(url: str, name: str, topic_prefix: str = "") -> Table:

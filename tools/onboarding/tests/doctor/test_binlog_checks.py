@@ -129,3 +129,11 @@ def test_a_database_that_is_not_in_the_binlog_fails(database: MariaDbProcess) ->
     [line] = [line for line in lines(database, f"{USER}.orders", "unlogged.orders") if line.startswith("FAIL")]
 
     assert line.startswith("FAIL  database unlogged: is not in the binlog")
+
+
+@pytest.mark.parametrize("password", ["s3cret/", "s3cret#", "s3cret?"])
+def test_a_wrong_url_is_named_without_its_password(password: str) -> None:
+    [finding] = check_binlog_database(f"mysql://me:{password}@127.0.0.1:1/shop", ["shop.orders"], {})
+
+    assert "the URL is wrong" in finding.text
+    assert "s3cret" not in finding.text

@@ -9,6 +9,7 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from statecast_onboarding.doctor.finding import Finding, fail, ok, warn
+from statecast_onboarding.errors import WRONG_URL
 
 SCHEMES = ("mysql", "mariadb")
 CONNECT_TIMEOUT_S = 10
@@ -60,10 +61,14 @@ def check_binlog_database(url: str, tables: Collection[str], config: Mapping[str
 
 @contextmanager
 def _open_database(url: str) -> Iterator[Cursor]:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        port = parts.port or DEFAULT_PORT
+    except ValueError:
+        raise ValueError(WRONG_URL.format("mysql://user:password@host")) from None
     connection = pymysql.connect(
         host=parts.hostname or "",
-        port=parts.port or DEFAULT_PORT,
+        port=port,
         user=unquote(parts.username or ""),
         password=unquote(parts.password or ""),
         connect_timeout=CONNECT_TIMEOUT_S,
