@@ -9,6 +9,7 @@ import httpx
 
 from statecast_onboarding.connector_file import settings_of
 from statecast_onboarding.doctor.finding import Finding, fail, ok
+from statecast_onboarding.errors import WRONG_URL
 from statecast_service.settings import suggest
 
 TIMEOUT_S = 10.0
@@ -29,9 +30,12 @@ class RunningConnector:
 
 
 def running_connector(url: str, name: str) -> RunningConnector:
-    """Asks Kafka Connect for the state and the configuration of a connector."""
+    """Asks Kafka Connect for the state and the configuration of a connector. No finding shows the URL's password."""
+    if (secret := _http_url(url)) is None:
+        return RunningConnector([fail("connect", WRONG_URL.format("http://user:password@host:8083"))])
+    url, auth = str(secret.copy_with(userinfo=b"")), (secret.username, secret.password)
     try:
-        with httpx.Client(base_url=url, timeout=TIMEOUT_S, trust_env=False) as client:
+        with httpx.Client(base_url=url, timeout=TIMEOUT_S, trust_env=False, auth=auth if any(auth) else None) as client:
             path = f"/connectors/{quote(name, safe='')}"
             answer = client.get(path)
             if answer.status_code == httpx.codes.NOT_FOUND:
@@ -44,8 +48,16 @@ def running_connector(url: str, name: str) -> RunningConnector:
             others = client.get("/connectors", params={"expand": "info"}).raise_for_status().json()
             configs = {str(other): settings_of(about["info"]["config"]) for other, about in others.items()}
             return RunningConnector([*findings, *shared_parts(name, config, configs)], config)
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError, AttributeError, KeyError, TypeError) as error:
+    except (httpx.HTTPError, ValueError, AttributeError, KeyError, TypeError) as error:
         return RunningConnector([fail("connect", f"Kafka Connect at {url} does not answer as it should: {error}")])
+
+
+def _http_url(text: str) -> httpx.URL | None:
+    try:
+        url = httpx.URL(text)
+    except httpx.InvalidURL:
+        return None
+    return url if url.scheme in ("http", "https") and url.host else None
 
 
 def shared_parts(name: str, config: Mapping[str, str], configs: Mapping[str, Mapping[str, str]]) -> Iterator[Finding]:
