@@ -155,10 +155,16 @@ def test_settings_that_cannot_work_are_refused(load: Load, variables: dict[str, 
     assert complaint in str(refused.value)
 
 
-def test_a_password_of_two_lines_is_refused_and_not_shown(load: Load, files: dict[str, Path]) -> None:
-    files["password"].write_text("hunter2\nhunter3\n")
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [(b"hunter2\nhunter3\n", "it must have one line"), ("hunter2\n".encode("utf-16"), "it must be UTF-8")],
+)
+def test_a_file_that_is_no_password_is_refused_and_not_shown(
+    load: Load, files: dict[str, Path], content: bytes, problem: str
+) -> None:
+    files["password"].write_bytes(content)
 
-    with pytest.raises(SettingsError, match=r"DEMO_KAFKA_SASL_PASSWORD_LOCATION=.*: it must have one line") as refused:
+    with pytest.raises(SettingsError, match=rf"DEMO_KAFKA_SASL_PASSWORD_LOCATION=.*: {problem}") as refused:
         load(SECURITY_PROTOCOL="SASL_SSL", SASL_USERNAME="demo", SASL_PASSWORD_LOCATION=files["password"])
 
     assert "hunter" not in str(refused.value)

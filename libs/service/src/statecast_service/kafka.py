@@ -102,6 +102,8 @@ class KafkaSettings(ServiceSettings):
             password = "" if file is None else file.read_text(encoding="utf-8").rstrip("\r\n")
         except OSError as error:
             raise ValueError(f"{file} cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError:  # it has the password
+            raise ValueError(f"{self.variable('kafka_sasl_password_location')}={file}: it must be UTF-8") from None
         if not password or "\n" in password:
             raise ValueError(f"{self.variable('kafka_sasl_password_location')}={file}: it must have one line")
         return password
