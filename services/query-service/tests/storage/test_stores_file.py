@@ -64,7 +64,7 @@ def test_a_store_is_a_keyed_topic_on_disk_unless_it_says_otherwise(tmp_path: Pat
         ("stores: [", "is not YAML"),
         ("", "is not a stores file: its top level must be keys and values"),
         ("stores: []", "stores is empty"),
-        ("shops: []", r"shops: unknown key; did you mean stores\?"),
+        ("shops: []", r"shops: unknown key; one of: stores"),
         ("stores: [{name: a, topic: a}]", r"stores\[0\]\.message: is missing"),
         (with_fields("mesage: x"), r"stores\[0\]\.mesage: unknown key; did you mean message\?"),
         (
