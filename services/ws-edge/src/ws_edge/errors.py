@@ -216,7 +216,7 @@ BY_EDGE: Mapping[int, Close] = {
 OTHERS = (
     Close("client", "The client has closed the socket."),
     Close("lost", "The connection ended without a close frame."),
-    Close("stalled", "Reset: the client has read nothing for `WS_EDGE_STALL_TIMEOUT_S`."),
+    Close("stalled", "Reset: the client has read next to nothing for `WS_EDGE_STALL_TIMEOUT_S`."),
     Close("protocol", "The client broke the protocol; the close code says how."),
 )
 """All other ways in which sockets end."""

@@ -129,7 +129,7 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     max_sent_frame_bytes: int = Field(1_000_000, ge=131_072)
     """Largest frame sent to clients, the default limit of iOS; a row beyond it is an error of its key."""
     stall_timeout_s: float = Field(20.0, gt=0)
-    """Time for which a client may read nothing before its socket is reset."""
+    """Time for which a client may read next to nothing before its socket is reset."""
     max_access_s: float = Field(86_400.0, gt=0)
     """Longest access of a socket, less up to a fifth; ends sooner with the credential, and can be renewed."""
     ping_interval_s: float = Field(25.0, gt=0)

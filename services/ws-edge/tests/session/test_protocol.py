@@ -189,6 +189,38 @@ async def test_a_client_that_does_not_read_is_cut_off_and_others_go_on() -> None
         stalled.close()
 
 
+async def test_a_client_that_reads_a_large_frame_slowly_is_alive() -> None:
+    async with RunningEdge(send_buffer_bytes=4096) as edge:
+        slow = await connect_and_never_read(edge)
+        put_big(edge, 0)
+        (protocol,) = edge.parts.server.server_state.connections
+        assert isinstance(protocol, EdgeSocketProtocol)
+        await until(lambda: not protocol.writable.is_set() and not protocol.has_read())
+        async with asyncio.timeout(scaled(30)):
+            while not protocol.has_read():
+                await asyncio.get_running_loop().sock_recv(slow, 1024)
+        protocol.keepalive_timeout()
+
+        assert not protocol.writable.is_set()  # most of the frame still waits
+        assert not protocol.close_sent
+    slow.close()
+
+
+async def test_a_client_is_stalled_when_it_has_not_read_for_some_time() -> None:
+    async with OneSocket() as socket:
+        socket.reads.clear()
+        socket.session.writer.put(wire(b"{}"))
+        await settle()
+        seen = []
+        for has_read in (False, True, False, False):
+            socket.has_read = has_read
+            socket.clock.now += 1
+            seen.append(socket.session.is_stalled(socket.clock.now, 1.5))
+        socket.reads.set()
+
+    assert seen == [False, False, False, True]
+
+
 async def test_a_stalled_client_does_not_keep_the_edge_from_ending() -> None:
     async with RunningEdge() as edge:
         stalled = await connect_and_never_read(edge)

@@ -44,6 +44,8 @@ class OneSocket:
         self.subprotocol = BINARY if binary else ""
         self.reads = asyncio.Event()
         """Set while the client takes frames."""
+        self.has_read = False
+        """Whether it has read a part of a frame lately."""
         self.reads.set()
         self._sent: asyncio.Queue[Any] = asyncio.Queue()
         self._received: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -57,7 +59,8 @@ class OneSocket:
             self.wall_clock,
         )
         reservation = Quotas(PLENTY, PLENTY, self.clock).reserve(self.caller)
-        self.session = Session(context, self.caller, reservation, StreamCodec(binary=binary), self._send)
+        codec = StreamCodec(binary=binary)
+        self.session = Session(context, self.caller, reservation, codec, lambda: self.has_read, self._send)
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self.session.run(self._received.get))

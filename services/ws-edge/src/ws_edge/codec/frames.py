@@ -26,6 +26,9 @@ TEXT, BINARY = 0x81, 0x82
 FRAMES = "ws_edge.frames"
 """Where an ASGI `websocket.send` event has its frames, which leave in one write."""
 
+HAS_READ = "ws_edge.has_read"
+"""Where the scope of a socket has the function that says whether its client reads, as EdgeSocketProtocol.has_read."""
+
 BINARY_SUBPROTOCOL = "statecast.push.v2+proto"
 JSON_SUBPROTOCOL = "statecast.push.v2+json"
 """The form for clients that offer neither. It has a name for browsers, which must get a subprotocol that they offer."""

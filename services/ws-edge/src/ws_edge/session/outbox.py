@@ -41,7 +41,9 @@ class SocketWriter:
     is_lost: bool = field(default=False, init=False)
     """Whether nothing can be sent any more, as the client is gone. The socket's reader hears of that when it reads."""
     writing_since: float | None = field(default=None, init=False)
-    """When the frames that are being sent were handed to the socket; None while nothing is sent."""
+    """When the frames that are being sent were handed to the socket, or the client was last seen to read them.
+
+    None while nothing is sent."""
     sent_at: float = field(init=False)
     """When the last frames were handed to the socket."""
     _frames: list[bytes] = field(default_factory=list, init=False)

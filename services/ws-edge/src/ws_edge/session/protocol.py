@@ -14,7 +14,7 @@ from websockets.frames import Frame
 from websockets.protocol import OPEN
 from websockets.utils import accept_key
 
-from ws_edge.codec.frames import FRAMES
+from ws_edge.codec.frames import FRAMES, HAS_READ
 from ws_edge.errors import CONTROL, LOST, NO_PONG, by_protocol
 from ws_edge.session.waiting import Inbox, Signal
 
@@ -131,6 +131,8 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
         self.queue, self.writable = Inbox(), Signal()  # type: ignore[assignment]  # all that the base calls
         self._send_buffer = send_buffer
         self._unparsed = bytearray()
+        self._unread = 0
+        """How many bytes waited to be sent when the client had last read a good part of them."""
         self._late_frames = 0
         self._key = ""
         self._is_alive = False
@@ -170,6 +172,7 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
             "query_string": query_string,
             "headers": headers,
             "subprotocols": [offer.strip() for offer in offers.split(",") if offer],
+            HAS_READ: self.has_read,
         }
         self.queue.put_nowait({"type": "websocket.connect"})
         task = self.loop.create_task(self.run_asgi())
@@ -207,6 +210,24 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
     def data_received(self, data: bytes) -> None:
         self._unparsed += data
         self._parse()
+
+    def has_read(self) -> bool:
+        """Returns whether nothing waits for the client, or it has read `send_buffer` bytes since this last was so.
+
+        To be called every second. One frame may be far larger than a slow client reads in the time of a pong, and the
+        transport only says when nearly all of it has left.
+        """
+        if self.writable.is_set():
+            return True
+        unread = self.transport.get_write_buffer_size()
+        if unread > self._unread - self._send_buffer:
+            return False
+        self._unread, self._is_alive = unread, True
+        return True
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.transport.get_write_buffer_size()
 
     def resume_writing(self) -> None:
         super().resume_writing()

@@ -43,6 +43,8 @@ class Session:
     """Who is at the other end, with the newest credential that was shown."""
     reservation: QuotaReservation
     codec: Codec
+    has_read: Callable[[], bool]
+    """As EdgeSocketProtocol.has_read."""
     send: InitVar[Send]
     writer: SocketWriter = field(init=False)
     stalled: bool = field(default=False, init=False)
@@ -98,6 +100,13 @@ class Session:
     def leave(self, delay_s: float) -> None:
         """Tells the client that the socket closes after the delay, and that it may connect again."""
         self._replies.say(reconnect=Reconnect(delay_ms=round(delay_s * 1000)))
+
+    def is_stalled(self, now: float, timeout_s: float) -> bool:
+        """Returns whether frames wait and the client has read nothing for so long. To be called every second."""
+        writer = self.writer
+        if self.has_read() and writer.writing_since is not None:
+            writer.writing_since = now
+        return writer.writing_since is not None and writer.writing_since < now - timeout_s
 
     def tick(self, now: float) -> None:
         """Pings the client if that is due. To be called every second."""

@@ -15,7 +15,7 @@ import structlog
 from ws_edge.auth.admission import Admission
 from ws_edge.auth.gateway import Caller, Gateway, check_request
 from ws_edge.channels.revocations import Revocations
-from ws_edge.codec.frames import BINARY_SUBPROTOCOL, Codec, StreamCodec
+from ws_edge.codec.frames import BINARY_SUBPROTOCOL, HAS_READ, Codec, StreamCodec
 from ws_edge.codec.requests import ClientRequest
 from ws_edge.errors import (
     CLOSE_RESTART,
@@ -86,7 +86,7 @@ class Sockets:
                 if (turn := self.pace.turn()) is not None:
                     await self._wait_in_line(turn, receive)
                 self._check_draining()
-                session = Session(self.context, caller, reservation, codec, send)
+                session = Session(self.context, caller, reservation, codec, scope[HAS_READ], send)
                 try:
                     await self.revocations.enter(session)
                     self._check_draining()
@@ -140,10 +140,9 @@ class Sockets:
                     began = self.context.clock()
 
     def _cut_off_stalled(self) -> None:
-        stalled_before = self.context.clock() - self.stall_timeout
+        now = self.context.clock()
         for session, task in tuple(self._open.items()):
-            writing_since = session.writer.writing_since
-            if writing_since is not None and writing_since < stalled_before:
+            if session.is_stalled(now, self.stall_timeout):
                 session.stalled = True
                 task.cancel()
 
