@@ -111,6 +111,22 @@ async def test_a_replica_that_lags_does_not_say_whether_access_holds() -> None:
     assert answer["error"]["code"] == "malformed_frame"
 
 
+async def test_an_open_socket_does_not_say_whether_access_still_holds() -> None:
+    """Its consumer may have been revoked since the edge last read: the consumer is refused like any other."""
+    async with RunningEdge(kafka=True, revocation_lag_ms=60_000) as edge, edge.socket(), edge.client() as client:
+        edge.query.lag_ms = 3_600_000
+        await until(lambda: edge.metric("failed_keys_total") > 0)
+        refusal = await refusal_of(edge.socket())
+        refused = (await client.post("/v1/tickets")).status_code
+        edge.query.lag_ms = 0
+        accepted = (await client.post("/v1/tickets")).status_code
+        async with edge.socket():
+            pass
+
+    assert refusal.status_code == refused == 503
+    assert accepted == 200
+
+
 async def test_without_kafka_no_revocation_is_looked_up() -> None:
     async with RunningEdge() as edge, edge.socket():
         assert edge.query.asked[revocation_key(ALICE)] == 0

@@ -44,6 +44,12 @@ class _RevocationWatch(Subscriber):
     revocation: Revocation | None = None
     subscription: Subscription | None = None
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the revocation is known, and was read without a failure since: it may have changed in an outage."""
+        is_read = self.subscription is not None and self.subscription.watch.failing_since is None
+        return is_read and self.known.is_set()
+
     @override
     def ready(self, subscription: Subscription, /) -> None:
         if subscription.take_failure() is not None:
@@ -99,6 +105,8 @@ class Revocations:
             except TimeoutError as error:
                 text = "it cannot be known now whether your access still holds: connect again"
                 raise UnavailableError(text) from error
+            if not watch.is_current:
+                await self.check(listener.caller)
             check(listener.caller, watch.revocation)
             watch.listeners[listener] = True
             refused.pop_all()
@@ -120,7 +128,7 @@ class Revocations:
             return
         principal = caller.consumer.principal
         watch = self._watches.get(principal)
-        if watch is not None and watch.known.is_set():
+        if watch is not None and watch.is_current:
             check(caller, watch.revocation)
         else:
             rows = (await self.client.get(Question(self.store, principal))).states
