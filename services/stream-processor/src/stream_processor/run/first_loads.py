@@ -24,21 +24,29 @@ class FirstLoads:
         `is_new` tells of a query's name whether it has no checkpoint. `ends` gives those that readers of a topic reach,
         and may raise KafkaException: the query waits on, and they are asked for again.
         """
-        self._writers: dict[str, QueryPlan] = {}
+        self._writers: dict[str, str] = {}
+        """The name of the query that writes each keyed topic."""
+        self._joined: dict[str, list[str]] = {}
+        """The topics that each query joins which has no checkpoint and was not started yet."""
         self._waits: dict[str, dict[str, Mapping[str, Ends] | None]] = {}
         """By the query that waits and the table's query: the ends of the table's sources, None while not known."""
         self._ends = ends
         self.add(plans, is_new)
 
     def add(self, plans: Sequence[QueryPlan], is_new: Callable[[str], bool]) -> None:
-        """Takes more plans of the process. `is_new` is as before."""
-        writers = self._writers
-        writers |= {each.sink_topic: each for each in plans if each.shuffles}
+        """Takes more plans of the process, in place of those with the same names. `is_new` is as before."""
         for each in plans:
-            for table in [writers[topic] for topic in each.joined_topics if topic in writers and is_new(each.name)]:
+            self.remove(each.name)
+            if each.shuffles:
+                self._writers[each.sink_topic] = each.name
+            if each.joined_topics and is_new(each.name):
+                self._joined[each.name] = each.joined_topics
+        # Of those before, too: the file of a table may come after those of the pipelines that join it.
+        for name, topics in self._joined.items():
+            for table in [self._writers[topic] for topic in topics if topic in self._writers]:
                 # Two that join each other would wait for ever.
-                if each.name not in self._all_before(table.name):
-                    self._waits.setdefault(each.name, {})[table.name] = None
+                if name not in self._all_before(table):
+                    self._waits.setdefault(name, {}).setdefault(table, None)
 
     def awaited(self, name: str, running: Sequence[WatchedQuery]) -> list[str]:
         """Returns the names of the queries with a first checkpoint that the query waits for."""
@@ -58,12 +66,13 @@ class FirstLoads:
 
     def end(self, name: str) -> None:
         """Notes that the query has started: it never waits again."""
+        self._joined.pop(name, None)
         self._waits.pop(name, None)
 
     def remove(self, name: str) -> None:
         """Notes that the query is none of the process any more: nobody waits for it."""
         self.end(name)
-        self._writers = {topic: each for topic, each in self._writers.items() if each.name != name}
+        self._writers = {topic: writer for topic, writer in self._writers.items() if writer != name}
         for tables in self._waits.values():
             tables.pop(name, None)
 
