@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+import pytest
 from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
@@ -70,6 +71,21 @@ def test_partitions_that_come_are_refused_where_they_change_the_order_or_the_pla
     assert watched.look()["invoices-with-store"].endswith("start it anew")
     watched.now |= {"stores-by-key": TopicState("A", 1), "orders-by-key": TopicState("A", 4)}
     assert watched.look().keys() == {"orders-by-key"}
+
+
+@pytest.mark.parametrize("later", [TopicState("A", 4), TopicState("B", 1)], ids=["more partitions", "made anew"])
+def test_a_table_that_is_another_one_is_joined_by_no_pipeline_until_the_process_starts_anew(
+    shipped: PipelineOf, later: TopicState
+) -> None:
+    watched = Watched(shipped("invoices-with-store"))
+    watched.look()
+    watched.now["stores-by-key"] = later
+    reasons = watched.look()
+
+    watched.plans = [each.at(watched.now) for each in watched.plans]  # as of a file that was written anew
+
+    assert watched.look() == reasons
+    assert reasons["invoices-with-store"].endswith("start it anew")
 
 
 def test_a_topic_that_the_acls_hide_says_nothing(shipped: PipelineOf) -> None:

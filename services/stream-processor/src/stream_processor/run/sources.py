@@ -32,6 +32,8 @@ class SourceWatch:
     waiting: Callable[[Iterable[str]], Mapping[str, Mapping[int, Waiting]]]
     metrics: Metrics
     clock: Callable[[], float] = time.monotonic
+    _joined: dict[str, TopicState] = field(default_factory=dict, init=False)
+    """The joined topics as the first of their queries was planned, and as the process follows them until it ends."""
     _due: float = field(default=0.0, init=False)
     _since: dict[tuple[str, int], int] = field(default_factory=dict, init=False)
     """The first offset of the transaction that was open at the last look, by topic and partition."""
@@ -47,6 +49,9 @@ class SourceWatch:
         A broker that is away for a moment changes nothing. `ended` are the queries that have ended by themselves: in
         real time that is the first sign of the loss of a topic.
         """
+        for plan in plans:
+            for topic in plan.joined_topics:
+                self._joined.setdefault(topic, plan.topics[topic])
         try:
             now = self.states({topic for each in plans for topic in each.topics})
             if self.clock() >= self._due:
@@ -59,7 +64,7 @@ class SourceWatch:
             log.warning("cannot compare topics", reason=str(error))
             return {}
         self.notes = []
-        reasons = {each.name: next(_reasons(each, now, each.name in ended), None) for each in plans}
+        reasons = {each.name: next(self._reasons(each, now, each.name in ended), None) for each in plans}
         return {name: reason for name, reason in reasons.items() if reason is not None}
 
     def _look_behind(self, topic: str, waiting: Mapping[int, Waiting]) -> None:
@@ -72,23 +77,23 @@ class SourceWatch:
                 log.warning("records wait behind an open transaction", reason=_open(topic, number, each))
             self._since[topic, number] = each.since
 
+    def _reasons(self, plan: QueryPlan, now: Mapping[str, TopicState], ended: bool) -> Iterator[str]:
+        """Finds the reasons why the query must not go on with its topics as they are."""
+        for topic, planned in plan.topics.items():
+            before = self._joined.get(topic, planned) if topic in plan.joined_topics else planned
+            after = now.get(topic, before)
+            if after == UNSEEN:
+                continue
+            if ended and topic not in now:
+                yield f"{topic} was deleted: {MADE_ANEW}"
+            elif after.id != before.id:
+                yield f"{topic} was deleted and recreated: {START_ANEW if topic in plan.joined_topics else MADE_ANEW}"
+            elif after.partitions != before.partitions and (reason := plan.fixed_partitions(topic)) is not None:
+                yield f"{topic} has {after.partitions} partitions and had {before.partitions}: {reason}"
+
 
 def _open(topic: str, number: int, waiting: Waiting) -> str:
     return (
         f"partition {number} of {topic} has an open transaction since offset {waiting.since}: {waiting.records} "
         "records wait until its producer ends it, or Kafka after the time-out of the transaction"
     )
-
-
-def _reasons(plan: QueryPlan, now: Mapping[str, TopicState], ended: bool) -> Iterator[str]:
-    """Finds the reasons why the query must not go on with its topics as they are."""
-    for topic, before in plan.topics.items():
-        after = now.get(topic, before)
-        if after == UNSEEN:
-            continue
-        if ended and topic not in now:
-            yield f"{topic} was deleted: {MADE_ANEW}"
-        elif after.id != before.id:
-            yield f"{topic} was deleted and recreated: {START_ANEW if topic in plan.joined_topics else MADE_ANEW}"
-        elif after.partitions != before.partitions and (reason := plan.fixed_partitions(topic)) is not None:
-            yield f"{topic} has {after.partitions} partitions and had {before.partitions}: {reason}"
