@@ -240,6 +240,36 @@ def test_what_readers_of_one_source_must_agree_on_is_changed_in_all_their_files(
     assert {each.pipeline.definition.source.epoch for each in run.additions.plans} == {2}
 
 
+def test_files_that_change_or_are_refused_while_a_run_starts_are_changes_of_its_first_look(tmp_path: Path) -> None:
+    files = [tmp_path / f"{name}.yaml" for name in ("changed", "refused", "run")]
+    for file in files:
+        file.write_text("name: before")
+    directories = PipelineDirectories([tmp_path], files, Settings())
+    files[0].write_text("name: after")
+    directories.keep([files[0], files[2]])
+
+    assert directories.changes() is None
+    changes = directories.changes()
+    assert changes is not None
+    assert (changes.changed, changes.gone) == (files[:2], [])
+
+
+def test_a_file_that_changes_while_its_pipeline_is_started_is_taken_at_the_next_look(run: Run) -> None:
+    ask = run.topics.missing
+
+    def missing(access: Mapping[str, Iterable[str]]) -> str | None:
+        run.copy("orders-by-key", trigger={"mode": "realtime", "checkpoint": "9s"})
+        return ask(access)
+
+    run.topics.missing = missing  # type: ignore[method-assign]  # the moment between the reading and the start
+    run.copy("orders-by-key", trigger={"mode": "realtime", "checkpoint": "7s"})
+    run.look()
+    run.look()
+
+    [running] = run.starts.running
+    assert running.plan.trigger.checkpoint.total_seconds() == 9
+
+
 def test_a_changed_file_that_means_the_same_starts_nothing_again(run: Run) -> None:
     before = list(run.starts.running)
     file = run.directory / "orders-by-key.yaml"

@@ -1,6 +1,6 @@
 """Follows the directories of a run: starts pipelines of new and of changed files, and ends those of files that go."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,11 +43,15 @@ class Changes(NamedTuple):
 class PipelineDirectories:
     """Follows the files in the directories: those that come, change and go after their pipelines began."""
 
-    def __init__(self, directories: Sequence[Path], running: Sequence[Path], settings: Settings) -> None:
-        """`running` are the files of the pipelines that the run began with."""
+    def __init__(self, directories: Sequence[Path], files: Sequence[Path], settings: Settings) -> None:
+        """`files` are those that the run begins with. Make it before they are read: what changes later is a change."""
         self._directories = directories
         self._settled = Settled(lambda: (self._read(directories), state_of(settings.descriptors)))
-        self._running: dict[Path, Content] = {file: content_of(file) for file in running if self.follows(file)}
+        self._running: dict[Path, Content] = {file: content_of(file) for file in files if self.follows(file)}
+
+    def keep(self, running: Collection[Path]) -> None:
+        """Notes that only pipelines of these files run: the others count as new."""
+        self._running = {file: content for file, content in self._running.items() if file in running}
 
     def follows(self, file: Path) -> bool:
         """Returns whether the file is in one of the directories."""
@@ -63,10 +67,10 @@ class PipelineDirectories:
             del self._running[file]
         return Changes([file for file, content in contents.items() if self._running.get(file) != content], gone)
 
-    def taken(self, file: Path) -> None:
-        """Notes that the pipeline of the file is run as the file is now."""
+    def taken(self, file: Path, content: Content) -> None:
+        """Notes that the pipeline of the file is run as the file was before it was read."""
         if self.follows(file):
-            self._running[file] = content_of(file)
+            self._running[file] = content
 
     @staticmethod
     def _read(directories: Sequence[Path]) -> dict[Path, Content]:
@@ -145,11 +149,12 @@ class Additions:
         return next((each for each in self.plans if Path(each.pipeline.file) == file), None)
 
     def _take(self, file: Path, fits: bool) -> None:
+        content = content_of(file)
         pipeline = shapes.read(file, self._current_contract())
         before = self._running(file)
         is_same = before is not None and before.pipeline.definition == pipeline.definition
         if is_same and pipeline.name not in self.starts.stopped:  # a file that is written anew starts a stopped one
-            self._note(file)
+            self._note(file, content)
             return
         # Settings that all readers of a source share, such as its epoch, change in all their files at once.
         beside = [each for each in self.plans if each is not before]
@@ -172,7 +177,7 @@ class Additions:
             self._forget(before)
             self.starts.remove({before.name} - {plan.name})
         self.starts.add([waiting], lambda _: not exists)
-        self._note(file)
+        self._note(file, content)
         self.limits.add(pipeline)
         self.plans.append(plan)
         self.metrics.slots.set(needed)
@@ -185,6 +190,6 @@ class Additions:
         self.limits.remove(before.pipeline)
         self.plans.remove(before)
 
-    def _note(self, file: Path) -> None:
-        self.directories.taken(file)
+    def _note(self, file: Path, content: Content) -> None:
+        self.directories.taken(file, content)
         self.refused.keep(lambda other: other != file)

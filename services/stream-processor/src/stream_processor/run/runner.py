@@ -66,6 +66,7 @@ class Runner:
 
     def run(self, files: Sequence[Path]) -> None:
         """Blocks until `stopping` is set. Raises ServiceError when no pipeline can start or go on."""
+        directories = PipelineDirectories(self.directories, files, self.settings)
         refused, topics = RefusedFiles(self.metrics), Topics(self.settings)
         pipelines = sound_pipelines(files, self.contract, refused)
         refused.check_any_left(pipelines)
@@ -98,7 +99,7 @@ class Runner:
             if not self._wait(lambda: self._uncounted(limits), LOOK_AT_START_S) or self.stopping.is_set():
                 return
             check_any_left(plans, limits.too_many)
-            self._run_on_spark(plans, loads, topics, limits, checkpoints, refused)
+            self._run_on_spark(plans, loads, topics, limits, checkpoints, refused, directories)
 
     def _wait_for_topics(self, pipelines: Sequence[Pipeline], topics: Topics) -> dict[str, str] | None:
         """Waits until all topics are there, or for `topics_wait_s` once a pipeline has its own; None to stop.
@@ -134,6 +135,7 @@ class Runner:
         limits: DeadLetterLimits,
         checkpoints: Checkpoints,
         refused: RefusedFiles,
+        directories: PipelineDirectories,
     ) -> None:
         spark = self._session(claimed)
         queries: list[WatchedQuery] = []
@@ -179,8 +181,9 @@ class Runner:
                 Snapshots(checkpoints),
             )
             starts.hold_to_limits(limits.too_many)
+            directories.keep([Path(each.pipeline.file) for each in plans])
             additions = Additions(
-                PipelineDirectories(self.directories, [Path(each.pipeline.file) for each in plans], self.settings),
+                directories,
                 refused,
                 list(plans),
                 starts,
