@@ -17,6 +17,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from statecast.descriptors import MessageTypes
 from statecast_service.kafka import java_options
+from stream_processor import shapes
 from stream_processor.errors import BrokerLostError, CheckpointsUnusableError, TopicsMissingError
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.pipeline.fields import Contract
@@ -154,10 +155,8 @@ class Runner:
                 return prepare(plan, spark, contract, kafka, checkpoints)
 
             def prepared_again(plan: QueryPlan) -> Prepared:
-                # The mounted files may have more messages than when the run began, and topics take smaller records.
                 contract = Contract(self.settings.with_descriptors(MessageTypes.read).descriptor_set)
-                fit = replace(plan, pipeline=fitted(plan.pipeline, topics))
-                again = claim(checkpoints, fit, topics.highest_epoch)
+                again = claim(checkpoints, renewed(plan, contract, topics), topics.highest_epoch)
                 return again, prepared(again, contract)
 
             # Each takes Spark a second or more while its code is cold.
@@ -266,6 +265,16 @@ class Runner:
         except (KafkaException, CheckpointsUnusableError) as error:
             return f"dead letters cannot be counted now: {error}"
         return None
+
+
+def renewed(plan: QueryPlan, contract: Contract, topics: Topics) -> QueryPlan:
+    """Returns the plan with its pipeline by the contract, which its query is prepared with.
+
+    Mounted messages may have more fields than when the run began, and rows are read and written by the places of these.
+    Topics may take smaller records. May raise KafkaException, and PipelineFileError for what the contract lacks now.
+    """
+    pipeline = shapes.check(plan.pipeline.file, plan.pipeline.definition, contract)
+    return replace(plan, pipeline=fitted(pipeline, topics))
 
 
 def _fitted(pipelines: Sequence[Pipeline], topics: Topics, refused: RefusedFiles) -> Iterator[Pipeline]:
