@@ -7,6 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 from prometheus_client import CollectorRegistry
 from py4j.protocol import Py4JError
 
+from statecast_service.errors import SettingsError
 from stream_processor.errors import (
     CheckpointsUnusableError,
     NoRoomError,
@@ -18,7 +19,7 @@ from stream_processor.metrics import Metrics
 from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.run.first_loads import FirstLoads
 from stream_processor.run.plan import QueryPlan, plan, topics_of
-from stream_processor.run.restarts import FULL_PAUSE_S, MAX_PAUSE_S, STEADY_S, DayClock, Restarts
+from stream_processor.run.restarts import MAX_PAUSE_S, OTHERS_PAUSE_S, STEADY_S, DayClock, Restarts
 from stream_processor.run.starts import Slots, Starts, Waiting
 from stream_processor.run.watch import WatchedQuery
 from testkit.stream_processor.fakes import FakeQuery
@@ -336,6 +337,18 @@ def test_a_full_disk_is_waited_for_and_is_no_failure(run: Run) -> None:
     assert TABLE in run.running
 
 
+def test_mounted_messages_that_cannot_be_read_are_waited_for_and_are_no_failure(run: Run) -> None:
+    run.again_error = SettingsError("STATECAST_DESCRIPTORS: orders.proto:3:1: Expected top-level statement")
+    run.fail(TABLE)
+    for _ in range(5):
+        run.look(after_s=MAX_PAUSE_S)
+
+    assert run.starts.notes() == [f"{TABLE} does not run: {run.again_error}"]
+    run.again_error = None
+    run.look(after_s=OTHERS_PAUSE_S)
+    assert run.running == {JOIN, TABLE}
+
+
 def test_a_disk_with_room_for_notes_alone_is_waited_for(both: list[Pipeline]) -> None:
     run = Run(both, new=False)
     for _ in range(5):
@@ -343,7 +356,7 @@ def test_a_disk_with_room_for_notes_alone_is_waited_for(both: list[Pipeline]) ->
         run.fail(TABLE, "Job aborted: Task 0 failed 1 times\njava.io.IOException: No space left on device")
 
     assert run.starts.notes() == [f"{TABLE} does not run: {FULL}"]
-    run.look(after_s=FULL_PAUSE_S)
+    run.look(after_s=OTHERS_PAUSE_S)
     run.fail(TABLE)
     run.look(after_s=1)
     assert TABLE in run.running

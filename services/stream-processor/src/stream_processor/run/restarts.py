@@ -11,7 +11,7 @@ FIRST_PAUSE_S = 1.0
 MAX_PAUSE_S = 60.0
 STEADY_S = 300.0
 """A query that ran for so long has got over its failures: the next one is the first again."""
-FULL_PAUSE_S = 10.0
+OTHERS_PAUSE_S = 10.0
 """The pause after a failure that an act of others ends, as on a full disk: it is none of the row."""
 MIN_STEP_S = 10.0
 """A clock that goes back by less costs a micro-batch query less than a new start."""

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from statecast_domains.errors import PipelineFileError
-from statecast_service.errors import ServiceError
+from statecast_service.errors import ServiceError, SettingsError
 from stream_processor.errors import (
     CheckpointsUnusableError,
     NoRoomError,
@@ -22,7 +22,7 @@ from stream_processor.metrics import Metrics
 from stream_processor.run.first_loads import FirstLoads
 from stream_processor.run.plan import QueryPlan, slots_needed
 from stream_processor.run.queries import Prepared, start
-from stream_processor.run.restarts import FULL_PAUSE_S, Restarts
+from stream_processor.run.restarts import OTHERS_PAUSE_S, Restarts
 from stream_processor.run.session import missing_slots, stop_queries
 from stream_processor.run.snapshots import Snapshots
 from stream_processor.run.watch import WatchedQuery
@@ -222,8 +222,9 @@ class Starts:
     def _fail(self, plan: QueryPlan, failure: ServiceError, ran_s: float = 0.0) -> None:
         self.metrics.query_up.labels(plan.name).set(0)
         self.metrics.query_failures.labels(plan.name).inc()
-        is_full = isinstance(failure, NoRoomError)
-        pause_s = FULL_PAUSE_S if is_full else self.restarts.pause_s(plan.name, ran_s)
+        # Others end these: a full disk, and mounted messages that cannot be read.
+        of_others = isinstance(failure, NoRoomError | SettingsError)
+        pause_s = OTHERS_PAUSE_S if of_others else self.restarts.pause_s(plan.name, ran_s)
         if pause_s is None:
             times = f"it failed {self.restarts.most} times in a row"
             self._stop(plan, f"{times}, at last: {failure}: remove the cause, then start the process anew")
