@@ -121,3 +121,15 @@ def test_a_transaction_that_is_open_at_two_looks_is_told_once(shipped: PipelineO
     assert look({3: Waiting(90, 2)}) == []
     assert look({}) == []
     assert watched.registry.get_sample_value("stream_processor_waiting_records", {"topic": "orders"}) == 0
+
+
+def test_an_open_transaction_is_told_of_no_more_once_no_pipeline_reads_its_topic(shipped: PipelineOf) -> None:
+    watched = Watched(shipped("orders-by-key"), shipped("invoices-by-store"))
+    watched.waiting = {3: Waiting(7, 40)}
+    watched.look()
+    watched.time_s += TRANSACTIONS_S
+    watched.plans = watched.plans[1:]
+    watched.look()
+
+    assert watched.watch.waiting_records == {"invoices": 40}
+    assert watched.registry.get_sample_value("stream_processor_waiting_records", {"topic": "orders"}) is None

@@ -59,6 +59,9 @@ class SourceWatch:
                 sources = sorted({topic for each in plans for topic in each.source_topics})
                 for topic, waiting in self.waiting(sources).items():
                     self._look_behind(topic, waiting)
+                for topic in self.waiting_records.keys() - set(sources):
+                    del self.waiting_records[topic]
+                    self.metrics.waiting_records.remove(topic)
         except KafkaException as error:
             self.notes = [f"Kafka does not answer; the pipelines wait: {error}"]
             log.warning("cannot compare topics", reason=str(error))
