@@ -77,7 +77,8 @@ class Run:
         self.slots, self.error = SLOTS, cast(Exception | None, None)
         checkpoints = Checkpoints(str(root / "checkpoints"), LocalFiles())
         limits = DeadLetterLimits(pipelines, lambda _: {}, lambda *_: [], checkpoints)
-        loads = FirstLoads(plans, lambda _: False, lambda _: {})
+        self.refused_files = RefusedFiles(self.metrics)
+        loads = FirstLoads(plans, lambda _: False, lambda _: {}, self.refused_files.tables)
         waiting = [Waiting(each, cast(Any, Prepared(None))) for each in plans]
         self.now = 0.0
         self.starts = Starts(
@@ -90,7 +91,6 @@ class Run:
             lambda: Slots(self.slots, 0),
             clock=lambda: self.now,
         )
-        self.refused_files = RefusedFiles(self.metrics)
         self.additions = Additions(
             PipelineDirectories([self.directory], [first], self.settings),
             self.refused_files,
@@ -208,6 +208,25 @@ def test_a_pipeline_waits_for_its_task_slots(run: Run) -> None:
 
     assert run.look() == []
     assert (run.running, run.refused) == (BEFORE | ADDED, 0)
+
+
+@pytest.mark.parametrize("is_gone", [False, True], ids=["until it is taken", "until its file is gone"])
+def test_a_new_pipeline_waits_for_a_table_that_is_refused(run: Run, is_gone: bool) -> None:
+    joining, table = (run.directory / f"{name}.yaml" for name in ("invoices-with-store", "stores-by-key"))
+    for file in (joining, table):
+        file.write_text((DOMAINS / "invoices" / file.name).read_text())
+    run.topics.absent = frozenset({"stores"})
+    run.look()
+
+    assert run.running == BEFORE
+    assert run.starts.notes() == ["invoices-with-store waits for stores-by-key, which stands still"]
+
+    if is_gone:
+        table.unlink()
+    run.topics.absent = frozenset()
+    run.look()
+
+    assert run.running == BEFORE | {joining.stem if is_gone else table.stem}
 
 
 def test_a_changed_file_starts_its_own_pipeline_again(run: Run) -> None:

@@ -58,7 +58,7 @@ class Run:
     def __init__(self, pipelines: list[Pipeline], new: bool = True, ends: dict[int, int] | None = None) -> None:
         plans = plan(pipelines, dict.fromkeys(topics_of(pipelines), 1))
         self.ends: dict[int, int] | KafkaException = ends or {0: 10}
-        loads = FirstLoads(plans, lambda _: new, lambda _: self._ends())
+        loads = FirstLoads(plans, lambda _: new, lambda _: self._ends(), dict[str, str])
         self.registry, self.now = CollectorRegistry(), 0.0
         self.again_error, self.absent = cast(Exception | None, None), dict[str, str]()
         self.slots = Slots(40, 0)

@@ -151,6 +151,7 @@ class Additions:
     def _take(self, file: Path, fits: bool) -> None:
         content = content_of(file)
         pipeline = shapes.read(file, self._current_contract())
+        self.refused.note(pipeline)
         before = self._running(file)
         is_same = before is not None and before.pipeline.definition == pipeline.definition
         if is_same and pipeline.name not in self.starts.stopped:  # a file that is written anew starts a stopped one

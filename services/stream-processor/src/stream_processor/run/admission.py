@@ -31,6 +31,7 @@ class RefusedFiles:
 
     def __init__(self, metrics: Metrics) -> None:
         self.errors: dict[Path, Exception] = {}
+        self._read: dict[Path, Pipeline] = {}
         self._metrics = metrics
 
     @contextmanager
@@ -41,6 +42,15 @@ class RefusedFiles:
             yield
         except errors as error:
             self.refuse(file, error)
+
+    def note(self, pipeline: Pipeline) -> None:
+        """Notes which pipeline its file has, for the case that the file is refused."""
+        self._read[Path(pipeline.file)] = pipeline
+
+    def tables(self) -> dict[str, str]:
+        """Returns, by keyed topic, the name of the pipeline that would write it if its file were not refused."""
+        refused = [pipeline for file, pipeline in self._read.items() if file in self.errors and pipeline.shuffles]
+        return {each.sink_topic: each.name for each in refused}
 
     def refuse(self, file: Path, error: Exception) -> None:
         """Notes that the file is refused for this error."""
@@ -57,6 +67,7 @@ class RefusedFiles:
     def keep(self, is_kept: Callable[[Path], bool]) -> None:
         """Forgets the other files, which have gone or run now."""
         self.errors = {file: error for file, error in self.errors.items() if is_kept(file)}
+        self._read = {file: pipeline for file, pipeline in self._read.items() if is_kept(file)}
         self._metrics.refused_files.set(len(self.errors))
 
     def check_any_left(self, pipelines: Collection[object]) -> None:
@@ -75,6 +86,7 @@ def sound_pipelines(files: Sequence[Path], contract: Contract, refused: RefusedF
     for file in files:
         with refused.refusing(file):
             pipeline = shapes.read(file, contract)
+            refused.note(pipeline)
             check_together([*sound, pipeline])
             sound.append(pipeline)
     return sound

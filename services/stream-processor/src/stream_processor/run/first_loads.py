@@ -15,14 +15,21 @@ class FirstLoads:
     without a checkpoint that joins the output of another query of the process waits. It starts once a checkpoint of the
     other query holds its source up to the end that the source had when the other query's tasks first ran: then the
     table has it, too. An earlier end would miss a source that is filled while Spark starts. While the other query
-    stands still, the table may lack rows, and the query waits.
+    stands still or is refused, the table may lack rows, and the query waits.
     """
 
-    def __init__(self, plans: Sequence[QueryPlan], is_new: Callable[[str], bool], ends: Callable[[str], Ends]) -> None:
+    def __init__(
+        self,
+        plans: Sequence[QueryPlan],
+        is_new: Callable[[str], bool],
+        ends: Callable[[str], Ends],
+        refused: Callable[[], Mapping[str, str]],
+    ) -> None:
         """`plans` are all of the process, also of pipelines that stand still.
 
         `is_new` tells of a query's name whether it has no checkpoint. `ends` gives those that readers of a topic reach,
-        and may raise KafkaException: the query waits on, and they are asked for again.
+        and may raise KafkaException: the query waits on, and they are asked for again. `refused` gives the pipelines
+        that are refused now, by the keyed topic that each would write.
         """
         self._writers: dict[str, str] = {}
         """The name of the query that writes each keyed topic."""
@@ -31,6 +38,7 @@ class FirstLoads:
         self._waits: dict[str, dict[str, Mapping[str, Ends] | None]] = {}
         """By the query that waits and the table's query: the ends of the table's sources, None while not known."""
         self._ends = ends
+        self._refused = refused
         self.add(plans, is_new)
 
     def add(self, plans: Sequence[QueryPlan], is_new: Callable[[str], bool]) -> None:
@@ -49,10 +57,12 @@ class FirstLoads:
                     self._waits.setdefault(name, {}).setdefault(table, None)
 
     def awaited(self, name: str, running: Sequence[WatchedQuery]) -> list[str]:
-        """Returns the names of the queries with a first checkpoint that the query waits for."""
+        """Returns the names of the queries with a first checkpoint that the query waits for, and of refused ones."""
         known = {each.plan.name: each for each in running}
-        waits = self._waits.get(name, {})
-        return [table for table in waits if table not in known or not self._is_loaded(known[table], waits)]
+        waits, refused = self._waits.get(name, {}), self._refused()
+        unknown = [topic for topic in self._joined.get(name, ()) if topic in refused and topic not in self._writers]
+        loading = [table for table in waits if table not in known or not self._is_loaded(known[table], waits)]
+        return [*loading, *(refused[topic] for topic in unknown)]
 
     def _is_loaded(self, table: WatchedQuery, waits: dict[str, Mapping[str, Ends] | None]) -> bool:
         ends = waits[table.plan.name]

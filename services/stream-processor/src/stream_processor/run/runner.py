@@ -91,7 +91,6 @@ class Runner:
         with checkpoints.hold():
             with self._broker():
                 plans = list(_claimed(all_plans, topics, checkpoints, refused))
-                loads = FirstLoads(all_plans, lambda name: not checkpoints.exists(name), topics.readable_ends)
             refused.check_any_left(plans)
             pipelines = [each.pipeline for each in plans]
             read = partial(read_dead_letters, self.settings)
@@ -100,7 +99,7 @@ class Runner:
             if not self._wait(lambda: self._uncounted(limits), LOOK_AT_START_S) or self.stopping.is_set():
                 return
             check_any_left(plans, limits.too_many)
-            self._run_on_spark(plans, loads, topics, limits, checkpoints, refused, directories)
+            self._run_on_spark(plans, topics, limits, checkpoints, refused, directories)
 
     def _wait_for_topics(self, pipelines: Sequence[Pipeline], topics: Topics) -> dict[str, str] | None:
         """Waits until all topics are there, or for `topics_wait_s` once a pipeline has its own; None to stop.
@@ -131,7 +130,6 @@ class Runner:
     def _run_on_spark(
         self,
         claimed: Sequence[QueryPlan],
-        loads: FirstLoads,
         topics: Topics,
         limits: DeadLetterLimits,
         checkpoints: Checkpoints,
@@ -170,7 +168,7 @@ class Runner:
             refused.check_any_left(plans)
             starts = Starts(
                 [Waiting(each, writers[each.name]) for each in plans],
-                loads,
+                FirstLoads(plans, lambda name: not checkpoints.exists(name), topics.readable_ends, refused.tables),
                 self.metrics,
                 Restarts(self.settings.max_failures),
                 prepared_again,
