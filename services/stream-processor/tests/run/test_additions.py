@@ -203,6 +203,7 @@ def test_a_pipeline_waits_for_its_task_slots(run: Run) -> None:
 
     assert "there are 4 task slots and 5 are needed: add workers to a cluster, otherwise restart the process" in refusal
     assert (run.running, run.refused) == (BEFORE, 1)
+    assert run.additions.checkpoints.read("orders-by-item.json") is None  # it has taken no epoch
 
     run.slots = 5
 

@@ -21,7 +21,7 @@ from stream_processor.errors import TooFewSlotsError, TopicsMissingError
 from stream_processor.metrics import Metrics
 from stream_processor.pipeline.fields import Contract
 from stream_processor.run.admission import RefusedFiles
-from stream_processor.run.checkpoints import Checkpoints, claim
+from stream_processor.run.checkpoints import Checkpoints, claim, sized
 from stream_processor.run.letters import DeadLetterLimits
 from stream_processor.run.plan import QueryPlan, access_of, check_together, slots_needed
 from stream_processor.run.starts import Starts, Waiting
@@ -165,13 +165,15 @@ class Additions:
             raise TopicsMissingError(missing)
         pipeline = fitted(pipeline, self.topics)
         [plan] = planned([pipeline], self.topics, self.settings.checkpoint_interval)
-        plan = claim(self.checkpoints, plan, self.topics.highest_epoch)
+        plan = sized(self.checkpoints, plan)
         needed, offered = slots_needed([*beside, plan]), self.slots()
         if needed > offered:
             raise TooFewSlotsError(
                 f"there are {offered} task slots and {needed} are needed: add workers to a cluster, otherwise "
                 "restart the process"
             )
+        # Last: it takes an epoch, and may read the whole sink.
+        plan = claim(self.checkpoints, plan, self.topics.highest_epoch)
         waiting = Waiting(plan, self.prepare(plan, self._current_contract()))
         exists = self.checkpoints.exists(plan.name)
         if before is not None:

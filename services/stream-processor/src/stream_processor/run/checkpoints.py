@@ -240,6 +240,15 @@ def _in_use(root: str, process: str) -> SettingsError:
     return SettingsError(f"STREAM_PROCESSOR_CHECKPOINTS: {process} works on {root}; stop it or choose another")
 
 
+def sized(checkpoints: Checkpoints, plan: QueryPlan) -> QueryPlan:
+    """Returns the plan with the parts that the state of its checkpoint has, if it has one.
+
+    Raises CheckpointsUnusableError, NoteDamagedError among them.
+    """
+    parts = _known(checkpoints, f"{plan.name}.json").get(PARALLELISM)
+    return plan.going_on(parts) if parts and checkpoints.exists(plan.name) else plan
+
+
 def claim(
     checkpoints: Checkpoints,
     plan: QueryPlan,
@@ -258,10 +267,8 @@ def claim(
 
     Also raises CheckpointsUnusableError, NoteDamagedError among them, and the errors of `highest_epoch` (of Topics).
     """
-    note = f"{plan.name}.json"
+    note, plan = f"{plan.name}.json", sized(checkpoints, plan)
     before, exists = _known(checkpoints, note), checkpoints.exists(plan.name)
-    if exists and before.get(PARALLELISM):
-        plan = plan.going_on(before[PARALLELISM])
     meaning = _meaning(plan)
     epoch = int(before.pop("epoch", 0))
     written = highest_epoch(plan.sink_topic, exists) if plan.counts else 0
