@@ -233,7 +233,8 @@ class Runner:
             clock, pause, ready = DayClock(), LOOK_AT_START_S, False
             while not self.stopping.wait(pause):
                 checkpoints.check()
-                if ready:
+                # Once all queries that run have started. Not once it is ready: that may need a corrected file.
+                if pause == LOOK_S:
                     additions.look()
                 # First: a query that has lost its topic is not started again.
                 starts.stand_still(watch.look(starts.plans, starts.ended))
