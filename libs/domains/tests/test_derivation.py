@@ -91,6 +91,19 @@ def test_a_keyed_topic_keeps_what_a_replay_writes_again(derived: Callable[..., D
     assert {each.name: each for each in own.topics}["readings-by-sensor"].config["min.compaction.lag.ms"] == "7200000"
 
 
+@pytest.mark.parametrize("setting", ["max.message.bytes", "retention.ms"])
+def test_a_setting_of_a_topic_in_bytes_or_milliseconds_is_a_whole_number(
+    derived: Callable[..., Derivation], setting: str
+) -> None:
+    declared = BESIDE.replace('max.message.bytes: "2000000"', f"{setting}: 4MB")
+    written = PIPELINE.replace("{topic: readings-by-sensor", f"{{config: {{{setting}: 4MB}}, topic: readings-by-sensor")
+
+    with pytest.raises(DomainFileError, match=rf"domain\.yaml: topics\[0\]\.config: {setting} is 4MB.*whole number"):
+        derived(declared, PIPELINE)
+    with pytest.raises(DomainFileError, match=rf"p0\.yaml: sink\.config: {setting} is 4MB.*whole number"):
+        derived(BESIDE, written)
+
+
 def test_a_table_of_events_is_refused(derived: Callable[..., Derivation]) -> None:
     table = "name: by-key\nsource: {topic: rooms, message: house.v1.Room, format: table, values: json}\n"
     rest = "group_by: room_id\nkeep: latest\nsink: {topic: rooms-by-key}\n"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from statecast_domains.values import CheckpointInterval, Duration, Paths, Size, Sql, human
@@ -21,7 +21,16 @@ Topic = Annotated[TopicName, Field(description="A Kafka topic.")]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="A name for SQL expressions.")]
 Partitions = Annotated[int, Field(ge=1, le=10_000)]
 PARTITIONS_ARE = "Partitions of a new topic: the highest number of instances that can share its reads."
-TopicConfig = dict[str, str]
+
+
+def _whole_numbers(config: dict[str, str]) -> dict[str, str]:
+    for name, value in config.items():
+        if name.endswith((".bytes", ".ms")) and not value.removeprefix("-").isdecimal():
+            raise ValueError(f'{name} is {value}, and Kafka takes a whole number, such as "4194304"')
+    return config
+
+
+TopicConfig = Annotated[dict[str, str], AfterValidator(_whole_numbers)]
 CONFIG_IS = 'More settings of the topic, by Kafka\'s names, as texts: `{max.message.bytes: "4194304"}`.'
 
 
