@@ -91,6 +91,14 @@ def test_a_keyed_topic_keeps_what_a_replay_writes_again(derived: Callable[..., D
     assert {each.name: each for each in own.topics}["readings-by-sensor"].config["min.compaction.lag.ms"] == "7200000"
 
 
+def test_a_dead_letter_topic_takes_no_larger_records_than_kafka_can(derived: Callable[..., Derivation]) -> None:
+    unlimited = BESIDE.replace("2000000", "2147483647")
+
+    topics = {topic.name: topic for topic in derived(unlimited, PIPELINE).topics}
+
+    assert topics["readings.dead-letter"].config["max.message.bytes"] == "2147483647"
+
+
 @pytest.mark.parametrize("setting", ["max.message.bytes", "retention.ms"])
 def test_a_setting_of_a_topic_in_bytes_or_milliseconds_is_a_whole_number(
     derived: Callable[..., Derivation], setting: str

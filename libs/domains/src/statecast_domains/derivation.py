@@ -17,6 +17,8 @@ from statecast_service.topic_names import MAX_TOPIC_NAME, is_topic_name
 DEAD_LETTER = ".dead-letter"
 DEFAULT_MAX_BYTES, LETTER_HEADERS_BYTES = 1_048_588, 16_384
 """Kafka's own `max.message.bytes`, and the bytes that the headers of a dead letter may add to the record."""
+HIGHEST_MAX_BYTES = 2**31 - 1
+"""The highest `max.message.bytes` that Kafka takes."""
 _DAY_MS = 86_400_000
 
 
@@ -131,7 +133,8 @@ class _System:
             longest = f"and a source has at most {MAX_TOPIC_NAME - len(DEAD_LETTER)}: {DEAD_LETTER} is added"
             problem = f"the topic {source} has {len(source)} characters, {longest}"
             raise DomainFileError(self.named_in[source], "", problem)
-        largest = int(self.topics[source].config.get("max.message.bytes", DEFAULT_MAX_BYTES)) + LETTER_HEADERS_BYTES
+        limit = int(self.topics[source].config.get("max.message.bytes", DEFAULT_MAX_BYTES))
+        largest = min(limit + LETTER_HEADERS_BYTES, HIGHEST_MAX_BYTES)
         config = {"cleanup.policy": "delete", "retention.ms": str(14 * _DAY_MS), "max.message.bytes": str(largest)}
         letters = Topic(name, 1, config, about=self.topics[source].about).with_access(
             PROCESSOR, "Read", "Write", "DescribeConfigs"
