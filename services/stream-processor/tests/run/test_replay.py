@@ -1,14 +1,19 @@
 """Dead letters that are replayed, and which of them count as done."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
+from stream_processor.errors import ConfigurationError
+from stream_processor.run import replay as replay_module
 from stream_processor.run.checkpoints import Checkpoints, LocalFiles
 from stream_processor.run.letters import DeadLetter
-from stream_processor.run.replay import ReplayedRecord, ReplayNote, replay
+from stream_processor.run.plan import TopicState
+from stream_processor.run.replay import ReplayedRecord, ReplayNote, replay, replay_all
+from stream_processor.settings import Settings
+from testkit.stream_processor.micro_batches import PipelineOf
 
 REPLAYED = "statecast-replayed"
 
@@ -132,6 +137,33 @@ def test_what_is_not_saved_is_not_done(note: ReplayNote, open_note: Callable[...
     note.mark(0, 0)
 
     assert not open_note().is_done(0, 0)
+
+
+class NoTopics:
+    """A broker without any topic."""
+
+    def __init__(self, _: Settings) -> None:
+        pass
+
+    def missing(self, access: Mapping[str, Iterable[str]]) -> str:
+        return f"no topic {', '.join(access)} at localhost:9092"
+
+    def states(self, _: Iterable[str]) -> dict[str, TopicState]:
+        return {}
+
+    ends_of = states
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_topic_of_letters_that_is_missing_is_named_before_any_letter_goes_back(
+    shipped: PipelineOf, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, dry_run: bool
+) -> None:
+    monkeypatch.setattr(replay_module, "Topics", NoTopics)
+
+    with pytest.raises(ConfigurationError, match=r"no topic orders\.dead-letter, stores\.dead-letter at"):
+        replay_all(
+            [shipped("orders-by-key"), shipped("stores-by-key")], Settings(checkpoints=str(tmp_path)), "", dry_run
+        )
 
 
 def test_a_topic_that_was_made_anew_begins_anew(note: ReplayNote, open_note: Callable[..., ReplayNote]) -> None:

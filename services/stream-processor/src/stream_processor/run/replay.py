@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from statecast_domains.errors import PipelineFileError
 from statecast_service.kafka import KafkaSettings, connect
+from stream_processor.errors import ConfigurationError
 from stream_processor.pipeline.pipeline import Pipeline, dead_letter_topic
 from stream_processor.run.checkpoints import Checkpoints, open_checkpoints
 from stream_processor.run.letters import DeadLetter, DeadLetterLimits, Header, Place, read_dead_letters
@@ -144,18 +145,22 @@ class ReplayProducer:
 def replay_all(pipelines: Sequence[Pipeline], settings: Settings, reason: str, dry_run: bool) -> None:
     """Replays the letters of all source topics; a dry run only reports the replay that it would make.
 
-    Raises KafkaException, and PipelineFileError for a table that is ordered by offset.
+    Raises KafkaException, PipelineFileError for a table that is ordered by offset, and ConfigurationError for topics of
+    letters that are missing or may not be read.
     """
     readings = [read for each in pipelines for read in each.readers]
     for each in readings:
         if each.ordered_by_offset:
             problem = f"is a table of {each.table} values: a letter that goes back would hide the row's newer records"
             raise PipelineFileError(each.file, f"{each.section}.topic", f"{problem}; write the row anew")
-    topics, producer = Topics(settings), ReplayProducer(settings)
+    letter_topics = {each.source_topic: dead_letter_topic(each.source_topic) for each in readings}
+    topics = Topics(settings)
+    if (missing := topics.missing({each: {"Read"} for each in letter_topics.values()})) is not None:
+        raise ConfigurationError(missing)
+    producer = ReplayProducer(settings)
     notes = open_checkpoints(settings.checkpoints, partial(start_session, settings))
     limits = DeadLetterLimits(pipelines, topics.ends_of, partial(read_dead_letters, settings), notes)
-    for source in dict.fromkeys(each.source_topic for each in readings):
-        topic = dead_letter_topic(source)
+    for source, topic in letter_topics.items():
         note = ReplayNote(notes, f"{topic}.replayed.json", topics.states([topic])[topic].id)
         letters = read_dead_letters(settings, topic, note.starts())
         counts = replay(letters, source, note, reason, (lambda _: None) if dry_run else producer.send)
