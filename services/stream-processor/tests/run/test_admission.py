@@ -8,12 +8,9 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from statecast_domains.errors import PipelineFileError
-from stream_processor.errors import TopicsMissingError
 from stream_processor.metrics import Metrics
 from stream_processor.pipeline.fields import Contract
 from stream_processor.run.admission import RefusedFiles, sound_pipelines
-from stream_processor.run.first_loads import FirstLoads
-from stream_processor.run.plan import plan, topics_of
 from testkit.repository_files import DOMAINS
 
 ORDERS = DOMAINS / "orders"
@@ -46,20 +43,6 @@ def test_a_file_that_is_wrong_or_does_not_fit_the_others_is_refused_alone(
     assert refused.notes()[0] == f"{wrong} is refused: {wrong}: source: is missing"
     assert "is also written by" in refused.notes()[1]
     assert counted(registry) == 2
-
-
-def test_a_table_without_its_topics_at_the_start_is_awaited_while_its_file_is_refused(
-    contract: Contract, refused: RefusedFiles
-) -> None:
-    files = [DOMAINS / "invoices" / f"{name}.yaml" for name in ("invoices-with-store", "stores-by-key")]
-    joining, table = sound_pipelines(files, contract, refused)
-    refused.refuse(files[1], TopicsMissingError("no topic stores"))
-    running = plan([joining], dict.fromkeys(topics_of([joining]), 1))
-    loads = FirstLoads(running, lambda _: True, lambda _: {}, refused.tables)
-
-    assert loads.awaited(joining.name, []) == [table.name]
-    refused.keep(lambda _: False)
-    assert loads.awaited(joining.name, []) == []
 
 
 def test_without_any_sound_file_the_first_error_is_raised(

@@ -84,10 +84,6 @@ class Run:
             raise self.ends
         return self.ends
 
-    def add(self, added: QueryPlan) -> None:
-        """Adds a query without a checkpoint."""
-        self.starts.add([Waiting(added, cast(Any, Prepared()))], lambda _: True)
-
     def fail(self, name: str, reason: str = "no disk") -> None:
         """Ends the query, as one that has failed, and looks."""
         query = cast(Any, self.query(name).query)
@@ -167,27 +163,6 @@ def test_while_kafka_does_not_say_where_a_tables_source_ends_a_query_waits(both:
 def test_a_query_with_a_checkpoint_or_a_table_that_others_write_waits_for_nothing(both: list[Pipeline]) -> None:
     assert Run(both, new=False).starts.start() == []
     assert Run(both[:1]).starts.start() == []
-
-
-def test_a_new_query_waits_for_a_table_that_is_added_after_it(both: list[Pipeline]) -> None:
-    run = Run([])
-    for each in plan(both, dict.fromkeys(topics_of(both), 1)):
-        run.add(each)
-
-    assert run.look() == [REASON]
-    assert run.running == {TABLE}
-
-
-def test_a_held_query_that_no_longer_joins_its_table_starts(both: list[Pipeline], shipped: PipelineOf) -> None:
-    run = Run(both)
-    run.look()
-    run.starts.stand_still({TABLE: "too many"})
-    alone = shipped(JOIN, joins=[], select={"invoice": "row"})
-    run.starts.forget([JOIN])
-    run.add(*plan([alone], dict.fromkeys(topics_of([alone]), 1)))
-
-    assert run.look() == []
-    assert run.running == {JOIN}
 
 
 def test_a_table_without_changes_is_not_awaited_for_long(both: list[Pipeline]) -> None:
