@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 import yaml
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorSet
 from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
 
@@ -40,6 +41,17 @@ def metrics() -> Metrics:
 def contract() -> Contract:
     """The contract that is installed."""
     return Contract(statecast.descriptor_set())
+
+
+@pytest.fixture(scope="session")
+def extended(contract: Contract) -> Contract:
+    """A later contract, with a field more of an order, of a store and of an invoice with its store."""
+    files = FileDescriptorSet.FromString(contract.descriptor_set)
+    for message in [each for file in files.file for each in file.message_type]:
+        if message.name in ("Order", "Store", "InvoiceWithStore"):
+            field = message.field.add(name="later", number=1000, type=FieldDescriptorProto.TYPE_STRING)
+            field.label = FieldDescriptorProto.LABEL_OPTIONAL
+    return Contract(files.SerializeToString())
 
 
 @pytest.fixture(scope="session")

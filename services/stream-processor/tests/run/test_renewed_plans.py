@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import pytest
-from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorSet
 
 from stream_processor.pipeline.fields import Contract
 from stream_processor.run.plan import plan, topics_of
@@ -17,17 +16,6 @@ class FakeTopics:
 
     def config(self, names: Iterable[str], key: str) -> Mapping[str, str]:
         return {name: {"cleanup.policy": "delete"}.get(key, "4000000") for name in names}
-
-
-@pytest.fixture
-def extended(contract: Contract) -> Contract:
-    """The contract with a field more of an order and of an invoice with its store."""
-    files = FileDescriptorSet.FromString(contract.descriptor_set)
-    for message in [each for file in files.file for each in file.message_type]:
-        if message.name in ("Order", "InvoiceWithStore"):
-            field = message.field.add(name="later", number=1000, type=FieldDescriptorProto.TYPE_STRING)
-            field.label = FieldDescriptorProto.LABEL_OPTIONAL
-    return Contract(files.SerializeToString())
 
 
 @pytest.mark.parametrize("name", ["orders-by-key", "invoices-with-store"])

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from statecast.sales.v1.invoice_with_store_pb2 import InvoiceWithStore
 from statecast.sales.v1.store_pb2 import Store
 from statecast.state.v1.state_pb2 import StateRecord
+from stream_processor import shapes
 from stream_processor.pipeline.fields import Contract
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.projection import join, project
@@ -21,6 +22,7 @@ from testkit.stream_processor.one_batch import OneBatch
 from testkit.stream_processor.process import wait_until
 
 Joined = Callable[[], Store | None]
+JoinedBy = Callable[[Contract], Joined]
 
 
 class Table:
@@ -56,32 +58,37 @@ def tables(spark: SparkSession) -> Iterator[Any]:
 
 
 @pytest.fixture
-def joined(
-    spark: SparkSession,
-    contract: Contract,
-    kafka: str,
-    table: Table,
-    tables: Any,
-    shipped: PipelineOf,
-    batch: OneBatch,
-) -> Joined:
-    """The store that an invoice of store-1 is joined with now."""
+def joined_by(
+    spark: SparkSession, kafka: str, table: Table, tables: Any, shipped: PipelineOf, batch: OneBatch
+) -> JoinedBy:
+    """Gives the store that an invoice of store-1 is joined with now, by a query of a contract."""
     definition = {"topic": table.topic, "message": "statecast.sales.v1.Store", "key": "store_id", "as": "store"}
-    pipeline = shipped("invoices-with-store", source=INVOICE_CHANGES, joins=[definition])
-    functions = Functions(spark, contract, {"bootstrap.servers": kafka})
-    change = functions.decode_change(F.col("value"), pipeline.change.full_name).getField("row")
-    changes = batch.records(invoice_change(None, invoice())).select(
-        change.getField("after").alias("after"), F.lit(None).cast("binary").alias("payload")
-    )
-    written = project(join(changes, pipeline, functions), pipeline, functions)
+    file = shipped("invoices-with-store", source=INVOICE_CHANGES, joins=[definition])
 
-    def now() -> Store | None:
-        [line] = written.collect()
-        row = InvoiceWithStore.FromString(bytes(line.payload))
-        assert row.invoice == invoice()
-        return row.store if row.HasField("store") else None
+    def by(contract: Contract) -> Joined:
+        pipeline = shapes.check(file.file, file.definition, contract)
+        functions = Functions(spark, contract, {"bootstrap.servers": kafka})
+        change = functions.decode_change(F.col("value"), pipeline.change.full_name).getField("row")
+        changes = batch.records(invoice_change(None, invoice())).select(
+            change.getField("after").alias("after"), F.lit(None).cast("binary").alias("payload")
+        )
+        written = project(join(changes, pipeline, functions), pipeline, functions)
 
-    return now
+        def now() -> Store | None:
+            [line] = written.collect()
+            row = InvoiceWithStore.FromString(bytes(line.payload))
+            assert row.invoice == invoice()
+            return row.store if row.HasField("store") else None
+
+        return now
+
+    return by
+
+
+@pytest.fixture
+def joined(joined_by: JoinedBy, contract: Contract) -> Joined:
+    """The store that an invoice of store-1 is joined with now."""
+    return joined_by(contract)
 
 
 def test_a_row_is_joined_with_what_the_table_holds_at_the_moment(table: Table, joined: Joined) -> None:
@@ -99,6 +106,15 @@ def test_a_row_is_joined_with_what_the_table_holds_at_the_moment(table: Table, j
 
 def test_a_row_without_a_match_is_joined_with_nothing(joined: Joined) -> None:
     assert joined() is None
+
+
+def test_a_query_of_a_later_contract_gets_rows_of_its_own_fields(
+    table: Table, joined_by: JoinedBy, contract: Contract, extended: Contract
+) -> None:
+    before, after = joined_by(contract), joined_by(extended)
+    table.put(1, "new")
+
+    assert before() == after() == Store(store_id="store-1", name="new")
 
 
 def test_all_tasks_share_one_table_until_it_is_closed(
