@@ -33,6 +33,7 @@ def test_an_aggregate_runs_in_one_slot_and_is_exact_through_a_kill_and_a_truncat
     assert processor.stop() == 0
 
 
+@pytest.mark.long
 def test_a_state_with_two_parts_goes_on_with_them(kafka: str, processor_of: ProcessorOf) -> None:
     holders = Holders(kafka, processor_of)
     processor = holders.started(parallelism=2)

@@ -115,7 +115,7 @@ def versions(records: Sequence[Record]) -> dict[str, list[tuple[int, bytes | Non
     return written
 
 
-@pytest.mark.parametrize("kind", ["inner", "left", "outer"])
+@pytest.mark.parametrize("kind", [*(pytest.param(kind, marks=pytest.mark.long) for kind in ("inner", "left")), "outer"])
 @settings(few_but_rich, max_examples=1)
 @given(chance=st.randoms(use_true_random=False))
 def test_the_join_ends_as_that_of_the_newest_rows(

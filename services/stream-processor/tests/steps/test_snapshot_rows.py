@@ -61,7 +61,7 @@ def test_rows_end_as_the_transaction_left_them(shipped: PipelineOf, batches_of: 
 
 BY_KEY = {"source": POSITIONS, "group_by": "position_id", "keep": "latest", "sink": {"topic": "by-key"}}
 CHANGED, OPEN, END_OF_LOG = 800, 808, 1_600
-READS = range(END_OF_LOG, END_OF_LOG + 1_200, 100)
+READS = range(END_OF_LOG, END_OF_LOG + 900, 100)
 """The places of more snapshots than there are numbers between two changes."""
 
 

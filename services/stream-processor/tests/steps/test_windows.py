@@ -126,10 +126,10 @@ def test_a_window_that_lost_its_rows_before_its_end_is_deleted_once(play: Playin
 def test_the_state_of_windows_that_have_ended_goes(play: Playing) -> None:
     # One row that moves from window to window, so that the state of rows is the same.
     for_good, ending = ({**HOURLY, **more} for more in ({}, {"keep": "2h"}))
-    kept_rows = [play(for_good, *moving(count)).state_rows for count in (3, 9)]
-    ended_rows = [play(ending, *moving(count)).state_rows for count in (3, 9)]
+    kept_rows = [play(for_good, *moving(count)).state_rows for count in (3, 6)]
+    ended_rows = [play(ending, *moving(count)).state_rows for count in (3, 6)]
 
-    assert kept_rows[1] - kept_rows[0] == 6
+    assert kept_rows[1] - kept_rows[0] == 3
     assert ended_rows[1] == ended_rows[0]
 
 
