@@ -16,8 +16,8 @@ from testkit.waiting import eventually, scaled
 pytestmark = pytest.mark.timeout(600)
 
 ALICE, BOB = "customer-0001", "customer-0002"
-CHANGES_BETWEEN_KILLS = 100
-CUSTOMERS, ITEMS, ORDERS = 100, 200, 5_000
+CHANGES_BETWEEN_KILLS = 50
+CUSTOMERS, ITEMS, ORDERS = 50, 100, 3_000
 EVER = {
     "orders-by-key": {f"order-{number:06d}" for number in range(1, ORDERS)},
     "orders-by-customer": {f"customer-{number:04d}" for number in range(1, CUSTOMERS + 1)},
@@ -32,9 +32,10 @@ def postgres_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running
     settings = Settings(
         directory=tmp_path_factory.mktemp("postgres-stack"),
         source="postgres",
-        rate=30,
+        rate=10,
         customers=CUSTOMERS,
         items=ITEMS,
+        orders=500,
         start_timeout_s=scaled(240),
         restart_max_s=0.5,
         restart_limit=1000,

@@ -72,7 +72,7 @@ READS = range(END_OF_LOG, END_OF_LOG + 900, 100)
             [event("u", OPEN, after=position("updated", "b", 2)), event("d", OPEN, before=position("deleted"))],
             [position("updated", "b", 2)],
         ),
-        ([truncated(OPEN)], []),
+        pytest.param([truncated(OPEN)], [], marks=pytest.mark.long),
     ],
     ids=["changed", "truncated"],
 )

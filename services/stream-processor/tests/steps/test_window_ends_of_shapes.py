@@ -93,8 +93,8 @@ def of_changes() -> tuple[Batches, datetime]:
 @pytest.mark.parametrize(
     ("source", "history", "aggregate"),
     [
-        pytest.param(EVENTS, of_events, SUMS, id="sums-of-events"),
-        pytest.param(EVENTS, of_events, SETS, id="sets-of-events"),
+        pytest.param(EVENTS, of_events, SUMS, id="sums-of-events", marks=pytest.mark.long),
+        pytest.param(EVENTS, of_events, SETS, id="sets-of-events", marks=pytest.mark.long),
         pytest.param(INVOICE_ROWS, of_changes, SETS, id="sets-of-changes"),
     ],
 )
