@@ -245,8 +245,12 @@ def sized(checkpoints: Checkpoints, plan: QueryPlan) -> QueryPlan:
 
     Raises CheckpointsUnusableError, NoteDamagedError among them.
     """
-    parts = _known(checkpoints, f"{plan.name}.json").get(PARALLELISM)
-    return plan.going_on(parts) if parts and checkpoints.exists(plan.name) else plan
+    return _sized(plan, _known(checkpoints, f"{plan.name}.json"), checkpoints.exists(plan.name))
+
+
+def _sized(plan: QueryPlan, note: Mapping[str, Any], exists: bool) -> QueryPlan:
+    parts = note.get(PARALLELISM)
+    return plan.going_on(parts) if exists and parts else plan
 
 
 def claim(
@@ -267,8 +271,9 @@ def claim(
 
     Also raises CheckpointsUnusableError, NoteDamagedError among them, and the errors of `highest_epoch` (of Topics).
     """
-    note, plan = f"{plan.name}.json", sized(checkpoints, plan)
+    note = f"{plan.name}.json"
     before, exists = _known(checkpoints, note), checkpoints.exists(plan.name)
+    plan = _sized(plan, before, exists)
     meaning = _meaning(plan)
     epoch = int(before.pop("epoch", 0))
     written = highest_epoch(plan.sink_topic, exists) if plan.counts else 0
