@@ -10,8 +10,7 @@ from jsonschema import Draft202012Validator
 
 from query_service.errors import StoresFileError
 from query_service.settings import SHIPPED_STORES
-from query_service.storage.store_directory import CHECKPOINTS, SET_ASIDE, UNFINISHED
-from query_service.storage.stores_file import read_stores, stores_schema
+from query_service.storage.stores_file import CHECKPOINTS, SET_ASIDE, UNFINISHED, read_stores, stores_schema
 from statecast.descriptors import MessageTypes
 
 STORE = "{name: a, topic: a, message: statecast.orders.v1.Order}"

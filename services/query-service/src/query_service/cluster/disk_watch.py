@@ -9,7 +9,8 @@ from pathlib import Path
 from query_service.cluster.shard_map import StorePartition
 from query_service.cluster.view import View
 from query_service.metrics import Metrics
-from query_service.storage.store_directory import CHECKPOINTS, SET_ASIDE, UNFINISHED, StoreDirectory
+from query_service.storage.store_directory import StoreDirectory
+from query_service.storage.stores_file import CHECKPOINTS, SET_ASIDE, UNFINISHED
 
 _LOOK_S = 10.0
 _HELD, _RELEASED = "held", "released"

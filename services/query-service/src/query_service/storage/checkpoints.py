@@ -19,8 +19,8 @@ from query_service.errors import (
 from query_service.metrics import Metrics
 from query_service.storage import store_keys
 from query_service.storage.replica import Replica
-from query_service.storage.store_directory import CHECKPOINTS, Topic
-from query_service.storage.stores_file import StoreDefinition
+from query_service.storage.store_directory import Topic
+from query_service.storage.stores_file import CHECKPOINTS, StoreDefinition
 from statecast.shard.v1 import shard_service_pb2 as shard
 
 MAX_PIECE_BYTES = 1 << 20

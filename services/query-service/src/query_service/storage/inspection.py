@@ -13,7 +13,8 @@ from rocksdict import AccessType, Options, Rdict
 from query_service.errors import DataDirectoryError, StoreUnusableError
 from query_service.storage import store_keys
 from query_service.storage.rocksdb_engine import RocksdbEngine
-from query_service.storage.store_directory import CHECKPOINTS, SET_ASIDE, UNFINISHED, check_format
+from query_service.storage.store_directory import check_format
+from query_service.storage.stores_file import OTHER_DIRECTORIES, SET_ASIDE
 
 _ATTEMPTS = 3  # a running instance may remove a file between the listing and the reading of it
 _VERSIONS = (store_keys.VERSION_PREFIX, store_keys.VERSION_PREFIX + b"\xff" * 5)
@@ -101,8 +102,7 @@ def as_table(inspection: Inspection) -> str:
 
 
 def _partition_paths(root: Path) -> list[Path]:
-    others = {SET_ASIDE, UNFINISHED, CHECKPOINTS}
-    stores = [path for path in root.iterdir() if path.is_dir() and path.name not in others]
+    stores = [path for path in root.iterdir() if path.is_dir() and path.name not in OTHER_DIRECTORIES]
     paths = [path for store in stores for path in store.iterdir()]
     return sorted(paths, key=lambda path: (path.parent.name, not path.name.isdigit(), path.name.zfill(9)))
 

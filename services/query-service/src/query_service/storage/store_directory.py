@@ -17,13 +17,7 @@ from query_service.storage import store_keys
 from query_service.storage.engine import Engine, MemoryEngine
 from query_service.storage.rocksdb_engine import RocksdbOpener, is_database
 from query_service.storage.store import PartitionStore
-from query_service.storage.stores_file import StoreDefinition
-
-SET_ASIDE = "set-aside"
-UNFINISHED = ".unfinished"
-"""Where directories of stores lie until they are complete; nothing in it outlives the process."""
-CHECKPOINTS = ".checkpoints"
-"""Where the files lie that peers and backups read; nothing in it outlives the process, either."""
+from query_service.storage.stores_file import LOCK, SET_ASIDE, UNFINISHED, StoreDefinition
 
 _NOTES = [store_keys.FORMAT_KEY, store_keys.IDENTITY_KEY, store_keys.KIND_KEY]
 
@@ -46,7 +40,7 @@ def locked(directory: Path) -> Iterator[None]:
     name = Settings.variable("data_directory")
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise DataDirectoryError(f"{name}={directory}: it cannot be written to: {error.strerror}") from error
     try:

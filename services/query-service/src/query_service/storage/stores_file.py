@@ -13,8 +13,15 @@ from statecast_domains.store_definition import StoreDefinition as StoreDefinitio
 from statecast_domains.store_definition import StoresFile
 from statecast_service.settings import suggest
 
-TAKEN = frozenset({".", "..", "lock", "set-aside", ".unfinished", ".checkpoints"})
-"""Names that a data directory has for other things, so that no store on disk can have them."""
+LOCK = "lock"
+SET_ASIDE = "set-aside"
+UNFINISHED = ".unfinished"
+"""Where directories of stores lie until they are complete; nothing in it outlives the process."""
+CHECKPOINTS = ".checkpoints"
+"""Where the files lie that peers and backups read; nothing in it outlives the process, either."""
+OTHER_DIRECTORIES = frozenset({SET_ASIDE, UNFINISHED, CHECKPOINTS})
+"""Those of a data directory that are no store's."""
+_TAKEN = OTHER_DIRECTORIES | {".", "..", LOCK}
 
 
 def read_stores(path: Path, types: MessageTypes | None = None) -> tuple[StoreDefinition, ...]:
@@ -50,7 +57,7 @@ def _name_problem(store: StoreDefinition, earlier: Sequence[StoreDefinition]) ->
         return f"name `{store.name}` is there twice: remove one"
     if store.topic in {other.topic for other in earlier}:
         return f"topic `{store.topic}` is another store's: remove one"
-    if store.name in TAKEN and not store.in_memory:
+    if store.name in _TAKEN and not store.in_memory:
         return f"name `{store.name}` is no name of a store's directory: choose another one"
     return None
 
